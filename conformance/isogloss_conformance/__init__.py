@@ -1,0 +1,1 @@
+"""The suite: proves of any server whether it speaks a dialect."""

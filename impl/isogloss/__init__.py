@@ -1,0 +1,1 @@
+"""The server: web layer, dialect handlers, engines."""

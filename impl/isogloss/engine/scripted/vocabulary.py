@@ -1,0 +1,113 @@
+"""The scripted engine's tokens: 256 bytes, two special tokens, common words, and room for scripts.
+
+Ids above the words have no text of their own. A script's tokens that are not in the vocabulary get
+ids there, which only the tokenizer of that request knows.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping, Sequence
+
+from isogloss.engine.api import EngineRefused
+from isogloss.engine.scripted.words import WORDS
+from isogloss.engine.tokenizer import without_surrogates
+
+BEGIN = 256
+END = 257
+FIRST_WORD = 258
+FIRST_FREE = FIRST_WORD + len(WORDS)
+VOCAB_SIZE = 2048
+
+_SPECIAL = {BEGIN: b"<|begin|>", END: b"<|end|>"}
+_TEXT = {byte: bytes([byte]) for byte in range(256)} | {
+    FIRST_WORD + index: word.encode() for index, word in enumerate(WORDS)
+}
+_IDS = {text: token_id for token_id, text in _TEXT.items()}
+_WORD_IDS = {word: FIRST_WORD + index for index, word in enumerate(WORDS)}
+_PIECES = re.compile(r" ?[A-Za-z]+|[^A-Za-z ]+| ")
+
+
+class ByteDecoder:
+    """The text of one choice's tokens, byte by byte."""
+
+    __slots__ = ("_bytes", "_utf8")
+
+    def __init__(self, token_bytes: Mapping[int, bytes]) -> None:
+        self._bytes = token_bytes
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token_id: int) -> str:
+        """The text that is certain after this token; "" while a character is incomplete."""
+        return self._utf8.decode(self._bytes.get(token_id, b""))
+
+    def flush(self) -> str:
+        """What is left at the end; incomplete bytes become U+FFFD."""
+        return self._utf8.decode(b"", final=True)
+
+
+class ByteTokenizer:
+    """Any text to tokens and back without loss, except lone surrogates, which become U+FFFD.
+
+    `extra` gives tokens of one request their bytes.
+    """
+
+    __slots__ = ("_all", "_plain")
+
+    def __init__(self, extra: Mapping[int, bytes] | None = None) -> None:
+        self._plain = {**_TEXT, **extra} if extra else _TEXT
+        self._all = {**self._plain, **_SPECIAL}
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids run from 0 to this minus 1."""
+        return VOCAB_SIZE
+
+    @property
+    def eos_token_ids(self) -> frozenset[int]:
+        """Ids that end a text."""
+        return frozenset((END,))
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """Token ids of a text. Names of special tokens in it are ordinary text.
+
+        An empty text becomes the begin token, if special tokens may be added.
+        """
+        if not text and add_special_tokens:
+            return [BEGIN]
+        ids: list[int] = []
+        for piece in _PIECES.findall(without_surrogates(text)):
+            word = _WORD_IDS.get(piece)
+            if word is None:
+                ids.extend(piece.encode())
+            else:
+                ids.append(word)
+        return ids
+
+    def decoder(self, prompt: Sequence[int], *, skip_special_tokens: bool = True) -> ByteDecoder:
+        """A decoder for text that continues a prompt; bytes need no context."""
+        return ByteDecoder(self._plain if skip_special_tokens else self._all)
+
+    def decode(self, token_ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """The text of a whole sequence."""
+        known = self._plain if skip_special_tokens else self._all
+        return b"".join(known.get(token_id, b"") for token_id in token_ids).decode(errors="replace")
+
+    def token_text(self, token_id: int) -> str:
+        """One token decoded alone, special tokens included."""
+        return self._all.get(token_id, b"").decode(errors="replace")
+
+
+def assign_ids(tokens: Sequence[bytes]) -> tuple[tuple[int, ...], dict[int, bytes]]:
+    """Ids for a script's tokens, and the bytes of those that the vocabulary doesn't have.
+
+    Raises EngineRefused if they don't fit into the vocabulary.
+    """
+    ids = dict.fromkeys(tokens)
+    new = [token for token in ids if token not in _IDS]
+    if len(new) > VOCAB_SIZE - FIRST_FREE:
+        raise EngineRefused(f"a script may have {VOCAB_SIZE - FIRST_FREE} new tokens")
+    extra = dict(enumerate(new, VOCAB_SIZE - len(new)))
+    known = _IDS | {token: token_id for token_id, token in extra.items()}
+    return tuple(known[token] for token in tokens), extra

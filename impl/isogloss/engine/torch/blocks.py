@@ -1,0 +1,132 @@
+"""Who owns which block of the KV cache, and which blocks can be found again by their tokens."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from isogloss.engine.torch.executor import NULL_BLOCK
+
+
+class BlockPool:
+    """Blocks with reference counts.
+
+    A full block may be published under a key that stands for its tokens and all tokens before
+    them. A published block that nobody references keeps its content and can be taken up again,
+    until it is the one that was released the longest time ago and a new block is needed.
+    """
+
+    def __init__(self, count: int) -> None:
+        """`count` includes the null block, which is never handed out."""
+        self.capacity = count - 1
+        self._references = [0] * count
+        self._empty = [block for block in range(count - 1, -1, -1) if block != NULL_BLOCK]
+        self._idle: OrderedDict[int, None] = OrderedDict()
+        self._by_key: dict[bytes, int] = {}
+        self._key_of: dict[int, bytes] = {}
+
+    @property
+    def available(self) -> int:
+        """Blocks that can be allocated now."""
+        return len(self._empty) + len(self._idle)
+
+    @property
+    def usage(self) -> float:
+        """Share of blocks that somebody references, 0 to 1."""
+        return 1.0 - self.available / self.capacity
+
+    def references(self, block: int) -> int:
+        """How many sequences hold a block."""
+        return self._references[block]
+
+    def allocate(self) -> int:
+        """A block with one reference. Ask `available` first."""
+        block = self._empty.pop() if self._empty else self._evict()
+        self._references[block] = 1
+        return block
+
+    def _evict(self) -> int:
+        block, _ = self._idle.popitem(last=False)
+        self._unpublish(block)
+        return block
+
+    def _unpublish(self, block: int) -> None:
+        del self._by_key[self._key_of.pop(block)]
+
+    def share(self, block: int) -> None:
+        """Add a reference to a block that is held or published."""
+        if self._references[block] == 0:
+            del self._idle[block]
+        self._references[block] += 1
+
+    def release(self, blocks: Sequence[int]) -> None:
+        """Give back one reference of each. Blocks late in a sequence are evicted first."""
+        for block in reversed(blocks):
+            self._references[block] -= 1
+            if self._references[block] == 0:
+                self._retire(block)
+
+    def _retire(self, block: int) -> None:
+        if block in self._key_of:
+            self._idle[block] = None
+        else:
+            self._empty.append(block)
+
+    def publish(self, block: int, key: bytes) -> None:
+        """Let others find a full block. The first block under a key stays the one found."""
+        if key not in self._by_key and block not in self._key_of:
+            self._by_key[key] = block
+            self._key_of[block] = key
+
+    def find(self, keys: Sequence[bytes]) -> list[int]:
+        """The blocks of the longest published prefix. Takes no references."""
+        found = []
+        for key in keys:
+            block = self._by_key.get(key)
+            if block is None:
+                break
+            found.append(block)
+        return found
+
+    def idle_among(self, blocks: Sequence[int]) -> int:
+        """How many of these count as available until they are shared."""
+        return sum(self._references[block] == 0 for block in blocks)
+
+
+class PrefixKeys:
+    """Keys of the full blocks of one growing sequence, each made once.
+
+    A cryptographic hash, because a collision would show one caller's context to another.
+    """
+
+    __slots__ = ("_block_size", "_keys", "_root")
+
+    def __init__(self, block_size: int, salt: bytes = b"") -> None:
+        """Sequences with different salts never share: what changes the model's computation beside
+        the tokens goes into the salt."""
+        self._block_size = block_size
+        self._root = salt
+        self._keys: list[bytes] = []
+
+    def upto(self, tokens: Sequence[int], blocks: int) -> list[bytes]:
+        """Keys of the first full blocks."""
+        while len(self._keys) < blocks:
+            start = len(self._keys) * self._block_size
+            part = array("q", tokens[start : start + self._block_size])
+            parent = self._keys[-1] if self._keys else self._root
+            self._keys.append(_key(parent, part.tobytes()))
+        return self._keys[:blocks]
+
+    def fork(self) -> PrefixKeys:
+        """The same keys so far, for a sequence that will go another way."""
+        twin = PrefixKeys(self._block_size, self._root)
+        twin._keys = self._keys.copy()
+        return twin
+
+
+def _key(parent: bytes, content: bytes) -> bytes:
+    digest = hashlib.blake2b(parent, digest_size=16, person=b"isogloss-prefix")
+    digest.update(content)
+    return digest.digest()

@@ -1,0 +1,128 @@
+"""An executor for any transformers causal LM whose attention goes through the library's interface.
+
+It works on every device that torch has. Speed is that of the model's own modules.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from isogloss.engine.torch.attention import (
+    IMPLEMENTATION,
+    KVShape,
+    PagedKV,
+    current_batch,
+    plan_batch,
+)
+from isogloss.engine.torch.executor import Span
+from isogloss.engine.torch.support import (
+    check_config,
+    check_forward,
+    check_logits,
+    probe_shapes,
+    stock_logits,
+)
+
+
+class TransformersExecutor:
+    """Implements `Executor` over a model that uses the paged attention function."""
+
+    def __init__(self, model: Any, kv: PagedKV) -> None:
+        self._model = model
+        self._kv = kv
+        self._device: torch.device = model.device
+        self._dtype: torch.dtype = model.dtype
+        self._selects_rows = "logits_to_keep" in accepted_arguments(model)
+
+    @property
+    def vocab_size(self) -> int:
+        """Width of a row of logits."""
+        return int(self._model.config.get_text_config().vocab_size)
+
+    @property
+    def block_size(self) -> int:
+        """Positions in a block."""
+        return self._kv.block_size
+
+    @property
+    def block_count(self) -> int:
+        """Blocks in the cache."""
+        return self._kv.blocks
+
+    @torch.inference_mode()
+    def forward(self, spans: Sequence[Span]) -> torch.Tensor:
+        """Compute all spans in one pass over the model."""
+        ids = [token for span in spans for token in span.tokens]
+        positions = [p for s in spans for p in range(s.start, s.start + len(s.tokens))]
+        keep = self._tensor(_wanted_rows(spans))
+        arguments = {"logits_to_keep": keep} if self._selects_rows else {}
+        token = current_batch.set(plan_batch(self._kv, spans, self._dtype))
+        try:
+            logits = self._model(
+                input_ids=self._tensor(ids)[None],
+                position_ids=self._tensor(positions)[None],
+                use_cache=False,
+                **arguments,
+            ).logits[0]
+        finally:
+            current_batch.reset(token)
+        rows: torch.Tensor = logits if self._selects_rows else logits[keep]
+        return rows.float()
+
+    def _tensor(self, numbers: list[int]) -> torch.Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self._device)
+
+    @torch.inference_mode()
+    def copy_block(self, source: int, target: int) -> None:
+        """Copy one block over another."""
+        self._kv.copy(source, target)
+
+    @torch.inference_mode()
+    def clear_blocks(self, blocks: Sequence[int]) -> None:
+        """Zero blocks."""
+        self._kv.clear(blocks)
+
+
+def accepted_arguments(model: Any) -> frozenset[str]:
+    """Names of the arguments of a model's forward pass."""
+    return frozenset(inspect.signature(model.forward).parameters)
+
+
+def _wanted_rows(spans: Sequence[Span]) -> list[int]:
+    rows: list[int] = []
+    end = 0
+    for span in spans:
+        end += len(span.tokens)
+        rows += range(end - span.wanted, end)
+    return rows
+
+
+class PreparedModel:
+    """A model that was looked at and switched to paged attention, before memory is given to it."""
+
+    def __init__(self, model: Any, context_length: int) -> None:
+        """Raises UnsupportedModel."""
+        check_config(model.config.get_text_config(), context_length)
+        check_forward(accepted_arguments(model))
+        self._model = model
+        self._expected = stock_logits(model)
+        model.set_attn_implementation(IMPLEMENTATION)
+        self.shapes: list[KVShape] = probe_shapes(model, context_length)
+
+    def bytes_per_block(self, block_size: int) -> int:
+        """Memory that one block takes in all layers."""
+        numbers = block_size * sum(shape.elements for shape in self.shapes)
+        return numbers * int(self._model.dtype.itemsize)
+
+    def executor(self, blocks: int, block_size: int) -> TransformersExecutor:
+        """Allocate the cache and compare the result with the model's own. Raises
+        UnsupportedModel."""
+        model = self._model
+        kv = PagedKV(self.shapes, blocks, block_size, model.dtype, model.device)
+        executor = TransformersExecutor(model, kv)
+        check_logits(executor, model, self._expected)
+        return executor

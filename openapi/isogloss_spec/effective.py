@@ -1,0 +1,38 @@
+"""What a request effectively says: defaults filled in (`x-default`), null resolved."""
+
+from __future__ import annotations
+
+from isogloss_spec.document import resolve
+from isogloss_spec.json_types import union
+from isogloss_spec.types import Document, Json, Schema
+
+
+class Effective:
+    """Fills in the defaults of one object schema, nested objects included."""
+
+    def __init__(self, document: Document, schema: Schema) -> None:
+        self._defaults: dict[str, Json] = {}
+        self._nested: dict[str, Effective] = {}
+        for name, node in resolve(document, schema).get("properties", {}).items():
+            self._defaults[name] = node.get("x-default")
+            inner = _object_of(document, node)
+            if inner is not None:
+                self._nested[name] = Effective(document, inner)
+
+    def of(self, body: dict[str, Json]) -> dict[str, Json]:
+        """Every field of the schema; None where neither the request nor the document has a value."""
+        values = {name: default if body.get(name) is None else body[name] for name, default in self._defaults.items()}
+        for name, nested in self._nested.items():
+            if isinstance(values[name], dict):
+                values[name] = nested.of(values[name])
+        return values
+
+
+def _object_of(document: Document, node: Schema) -> Schema | None:
+    """The one object schema with members of its own that a field admits, if it is exactly one."""
+    found = []
+    for candidate in [node, *union(resolve(document, node))]:
+        schema = resolve(document, candidate)
+        if schema.get("type") == "object" and schema.get("properties"):
+            found.append(schema)
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,57 @@
+"""Bytes of a request body to JSON, strictly.
+
+Refused: anything but UTF-8, NaN and Infinity, numbers that no double can hold, duplicate keys, lone surrogates,
+nesting deeper than the parser's bound (200), integers of more than 4,300 digits, an empty body, trailing text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import jiter
+
+from isogloss_spec.faults import Fault
+from isogloss_spec.types import Json
+
+# Only such texts can hold a number beyond the doubles, which jiter reads as infinity.
+_MAYBE_INFINITE = re.compile(rb"[0-9][eE]\+?[0-9]{2}|[0-9]{309}")
+
+_REASONS = (
+    ("EOF", "it ends too early"),
+    ("duplicate key", "a key occurs twice in one object"),
+    ("recursion limit", "it is nested too deeply"),
+    ("number out of range", "a number has too many digits"),
+    ("unicode", "it is not valid UTF-8"),
+    ("hex escape", "a surrogate stands alone"),
+    ("surrogate", "a surrogate stands alone"),
+    ("trailing characters", "text follows the value"),
+)
+_POSITION = re.compile(r"at (line \d+ column \d+)$")
+
+
+def parse(raw: bytes) -> Json:
+    """The JSON value of a body. Raises the fault `malformed_json`, never with text of the body."""
+    try:
+        value = jiter.from_json(raw, allow_inf_nan=False, catch_duplicate_keys=True)
+    except ValueError as error:
+        raise Fault("malformed_json", values={"reason": _reason(str(error))}) from None
+    if _MAYBE_INFINITE.search(raw) and not _finite(value):
+        raise Fault("malformed_json", values={"reason": "a number is too large"})
+    return value
+
+
+def _reason(message: str) -> str:
+    reason = next((ours for theirs, ours in _REASONS if theirs in message), "it breaks the grammar")
+    position = _POSITION.search(message)
+    return f"{reason}, at {position[1]}" if position else reason
+
+
+def _finite(value: Json) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(_finite(item) for item in value.values())
+    if isinstance(value, list):
+        return all(_finite(item) for item in value)
+    return True
