@@ -82,7 +82,9 @@ class _Walk:
         for fault in self._operation.node["x-faults"]:
             yield self._fault(fault)
 
-    def _schema(self, node: Schema, steps: tuple[Step, ...], source: str, features: tuple[str, ...]) -> Iterator[Entry]:
+    def _schema(
+        self, node: Schema, steps: tuple[Step, ...], source: Source, features: tuple[str, ...]
+    ) -> Iterator[Entry]:
         schema = resolve(self._document, node)
         source = {**_sources(source), **_sources(schema.get("x-source")), **_sources(node.get("x-source"))}
         named = (node.get("x-feature"), schema.get("x-feature"))
@@ -128,7 +130,7 @@ class _Walk:
             yield make.entry("required", Step("member", name, {}))
             yield make.entry("enum", Step("member", name, {}))
 
-    def entry(self, keyword: str, steps: tuple[Step, ...], source: str, features: tuple[str, ...]) -> Entry:
+    def entry(self, keyword: str, steps: tuple[Step, ...], source: Source, features: tuple[str, ...]) -> Entry:
         """An entry for one keyword at one place."""
         fault = None if keyword == "nullable" else FAULT_OF_KEYWORD.get(keyword, "out_of_range")
         place = ".".join(step.name for step in steps) or "body"

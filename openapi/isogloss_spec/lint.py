@@ -192,12 +192,14 @@ def _rules_of(document: Document, found: Operation, judge: Judge) -> Iterator[st
 def _bodies(made: Pairs, document: Document, judge: Judge) -> Iterator[str]:
     yield from _judged(judge, made.minimal, None, "the minimal body")
     for entry in ledger(document):
-        if entry.rule is not None and entry.rule["stage"] == "request":
+        if entry.rule is not None:
             pair = made.of(entry)
             for body in pair.accept:
                 yield from _judged(judge, body, None, f"{entry.id}: an accept body")
+            # What breaks a rule of stage prompt still passes everything that can be known before.
+            broken = entry.id if entry.rule["stage"] == "request" else None
             for body in pair.reject:
-                yield from _judged(judge, body, entry.id, f"{entry.id}: a reject body")
+                yield from _judged(judge, body, broken, f"{entry.id}: a reject body")
 
 
 def _judged(judge: Judge, body: Json, wanted: str | None, place: str) -> Iterator[str]:
