@@ -47,11 +47,13 @@ Check = Callable[[Document], Iterator[str]]
 
 def lint(document: Document) -> list[str]:
     """Findings about one bundled document; empty if all is well."""
-    shape = list(extensions(document))
-    if shape:  # the other checks rely on the shape
-        return shape
-    checks: tuple[Check, ...] = (faults, request_keywords, request_places, unions, rules, pairs)
-    return [finding for check in checks for finding in check(document)]
+    # In this order since each relies on what the ones before have found in order.
+    checks: tuple[Check, ...] = (extensions, faults, request_keywords, request_places, unions, rules, pairs)
+    for check in checks:
+        findings = list(check(document))
+        if findings:
+            return findings
+    return []
 
 
 def extensions(document: Document) -> Iterator[str]:
@@ -170,7 +172,8 @@ def rules(document: Document) -> Iterator[str]:
         except RuleError as error:
             yield str(error)
             continue
-        yield from _rules_of(document, found, judge)
+        findings = list(_rules_of(document, found, judge))
+        yield from findings or _bodies(Pairs(document, found.id), document, judge)
 
 
 def _rules_of(document: Document, found: Operation, judge: Judge) -> Iterator[str]:
@@ -186,7 +189,6 @@ def _rules_of(document: Document, found: Operation, judge: Judge) -> Iterator[st
         yield from (f"{rule.id}: reads {name}, which there is not" for name in sorted(unknown))
         if rule.stage == "request" and "ctx" in rule.expression.reads:
             yield f"{rule.id}: a rule of stage request knows no ctx"
-    yield from _bodies(Pairs(document, found.id), document, judge)
 
 
 def _bodies(made: Pairs, document: Document, judge: Judge) -> Iterator[str]:

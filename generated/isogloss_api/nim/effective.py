@@ -98,7 +98,8 @@ One text to choose.
 
 
 GuidedBackend = TypeAliasType(
-    "GuidedBackend", Literal["outlines", "lm-format-enforcer", "xgrammar", "guidance", "auto"]
+    "GuidedBackend",
+    Literal["outlines", "lm-format-enforcer", "xgrammar", "guidance", "auto"],
 )
 """
 The name of a guided decoding library.
@@ -293,7 +294,9 @@ class CompletionRequest(TypedDict, closed=True):
     """
     Whether the tokenizer adds its special tokens (such as BOS) to a text prompt.
     """
-    response_format: ResponseFormatText | ResponseFormatJsonObject | ResponseFormatJsonSchema | None
+    response_format: (
+        ResponseFormatText | ResponseFormatJsonObject | ResponseFormatJsonSchema | None
+    )
     """
     The form of the completion.
     """

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictStr, StringConstraints
-from pydantic.experimental.missing_sentinel import MISSING
+from pydantic import (
+    MISSING,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictStr,
+    StringConstraints,
+)
 from typing_extensions import TypeAliasType
 
 PromptText = TypeAliasType("PromptText", Annotated[StrictStr, Field(min_length=1)])
@@ -14,7 +22,9 @@ One text.
 """
 
 
-PromptTexts = TypeAliasType("PromptTexts", Annotated[list[PromptText], Field(max_length=1024, min_length=1)])
+PromptTexts = TypeAliasType(
+    "PromptTexts", Annotated[list[PromptText], Field(max_length=1024, min_length=1)]
+)
 """
 Several texts.
 """
@@ -26,19 +36,25 @@ A token of the model's vocabulary.
 """
 
 
-StopText = TypeAliasType("StopText", Annotated[StrictStr, Field(max_length=32768, min_length=1)])
+StopText = TypeAliasType(
+    "StopText", Annotated[StrictStr, Field(max_length=32768, min_length=1)]
+)
 """
 One stop text.
 """
 
 
-StopTexts = TypeAliasType("StopTexts", Annotated[list[StopText], Field(max_length=1024)])
+StopTexts = TypeAliasType(
+    "StopTexts", Annotated[list[StopText], Field(max_length=1024)]
+)
 """
 Several stop texts.
 """
 
 
-LogitBiasValue = TypeAliasType("LogitBiasValue", Annotated[StrictFloat, Field(ge=-3e38, le=3e38)])
+LogitBiasValue = TypeAliasType(
+    "LogitBiasValue", Annotated[StrictFloat, Field(ge=-3e38, le=3e38)]
+)
 """
 The range that counts is a rule of the request.
 """
@@ -53,11 +69,11 @@ class StreamOptions(BaseModel):
         extra="forbid",
         use_attribute_docstrings=True,
     )
-    include_usage: StrictBool | MISSING | None = MISSING
+    include_usage: StrictBool | None | MISSING = MISSING
     """
     Send one more chunk before the end, without choices and with the usage of the whole request.
     """
-    continuous_usage_stats: StrictBool | MISSING | None = MISSING
+    continuous_usage_stats: StrictBool | None | MISSING = MISSING
     """
     With `include_usage`, put the usage so far into every chunk.
     """
@@ -94,7 +110,8 @@ class ResponseFormatJsonObject(BaseModel):
 
 
 SchemaText = TypeAliasType(
-    "SchemaText", Annotated[StrictStr, Field(examples=['{"type": "object"}'], max_length=1048576)]
+    "SchemaText",
+    Annotated[StrictStr, Field(examples=['{"type": "object"}'], max_length=1048576)],
 )
 """
 A JSON Schema as text.
@@ -112,20 +129,25 @@ class SchemaObject(BaseModel):
     )
 
 
-ChoiceText = TypeAliasType("ChoiceText", Annotated[StrictStr, Field(max_length=65536, min_length=1)])
+ChoiceText = TypeAliasType(
+    "ChoiceText", Annotated[StrictStr, Field(max_length=65536, min_length=1)]
+)
 """
 One text to choose.
 """
 
 
-PromptTokens = TypeAliasType("PromptTokens", Annotated[list[TokenId], Field(min_length=1)])
+PromptTokens = TypeAliasType(
+    "PromptTokens", Annotated[list[TokenId], Field(min_length=1)]
+)
 """
 One prompt as token ids.
 """
 
 
 PromptTokenLists = TypeAliasType(
-    "PromptTokenLists", Annotated[list[PromptTokens], Field(max_length=1024, min_length=1)]
+    "PromptTokenLists",
+    Annotated[list[PromptTokens], Field(max_length=1024, min_length=1)],
 )
 """
 Several prompts as token ids.
@@ -135,7 +157,12 @@ Several prompts as token ids.
 LogitBias = TypeAliasType(
     "LogitBias",
     Annotated[
-        dict[Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,9})$", strict=True)], LogitBiasValue],
+        dict[
+            Annotated[
+                str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,9})$", strict=True)
+            ],
+            LogitBiasValue,
+        ],
         Field(max_length=4096),
     ],
 )
@@ -157,18 +184,22 @@ class JsonSchemaFormat(BaseModel):
     """
     A name for the schema.
     """
-    description: Annotated[StrictStr | MISSING | None, Field(max_length=65536)] = MISSING
+    description: Annotated[StrictStr | None | MISSING, Field(max_length=65536)] = (
+        MISSING
+    )
     """
     What the schema is for.
     """
     schema_: Annotated[SchemaObject, Field(alias="schema")]
-    strict: StrictBool | MISSING | None = MISSING
+    strict: StrictBool | None | MISSING = MISSING
     """
     Taken for compatibility; the schema is always followed strictly.
     """
 
 
-ChoiceTexts = TypeAliasType("ChoiceTexts", Annotated[list[ChoiceText], Field(max_length=4096, min_length=1)])
+ChoiceTexts = TypeAliasType(
+    "ChoiceTexts", Annotated[list[ChoiceText], Field(max_length=4096, min_length=1)]
+)
 """
 The texts to choose from.
 """
@@ -183,19 +214,23 @@ class NvExtensions(BaseModel):
         extra="forbid",
         use_attribute_docstrings=True,
     )
-    guided_json: SchemaText | SchemaObject | MISSING | None = MISSING
+    guided_json: SchemaText | SchemaObject | None | MISSING = MISSING
     """
     As the field of the request.
     """
-    guided_regex: Annotated[StrictStr | MISSING | None, Field(max_length=65536, min_length=1)] = MISSING
+    guided_regex: Annotated[
+        StrictStr | None | MISSING, Field(max_length=65536, min_length=1)
+    ] = MISSING
     """
     As the field of the request.
     """
-    guided_choice: ChoiceTexts | MISSING | None = MISSING
+    guided_choice: ChoiceTexts | None | MISSING = MISSING
     """
     As the field of the request.
     """
-    guided_grammar: Annotated[StrictStr | MISSING | None, Field(max_length=1048576, min_length=1)] = MISSING
+    guided_grammar: Annotated[
+        StrictStr | None | MISSING, Field(max_length=1048576, min_length=1)
+    ] = MISSING
     """
     As the field of the request.
     """
@@ -234,95 +269,109 @@ class CompletionRequest(BaseModel):
     """
     What to continue. One text, several texts, one prompt as token ids, or several prompts as token ids. Several prompts give one choice each (times `n`), in the order of the prompts.
     """
-    best_of: Annotated[int | MISSING | None, Field(ge=1, le=128)] = MISSING
+    best_of: Annotated[int | None | MISSING, Field(ge=1, le=128)] = MISSING
     """
     Generate this many candidates per prompt and return the `n` with the highest cumulative log probability. Without it as many as `n` are generated.
     """
-    echo: StrictBool | MISSING | None = MISSING
+    echo: StrictBool | None | MISSING = MISSING
     """
     Put the prompt before the completion.
     """
-    frequency_penalty: Annotated[StrictFloat | MISSING | None, Field(ge=-2.0, le=2.0)] = MISSING
+    frequency_penalty: Annotated[
+        StrictFloat | None | MISSING, Field(ge=-2.0, le=2.0)
+    ] = MISSING
     """
     Lower a token's logit by this value for each time it occurs in the completion so far.
     """
-    logit_bias: LogitBias | MISSING | None = MISSING
+    logit_bias: LogitBias | None | MISSING = MISSING
     """
     Added to the logits of the named tokens before sampling. Keys are token ids in decimal.
     """
-    logprobs: Annotated[int | MISSING | None, Field(ge=0, le=5)] = MISSING
+    logprobs: Annotated[int | None | MISSING, Field(ge=0, le=5)] = MISSING
     """
     Report the log probability of each token of the completion, and of this many most likely alternatives. The chosen token is always among them.
     """
-    max_tokens: Annotated[int | MISSING | None, Field(ge=1, le=2147483647)] = MISSING
+    max_tokens: Annotated[int | None | MISSING, Field(ge=1, le=2147483647)] = MISSING
     """
     The largest number of tokens to generate per choice.
     """
-    n: Annotated[int | MISSING | None, Field(ge=1, le=128)] = MISSING
+    n: Annotated[int | None | MISSING, Field(ge=1, le=128)] = MISSING
     """
     How many choices to return for each prompt.
     """
-    presence_penalty: Annotated[StrictFloat | MISSING | None, Field(ge=-2.0, le=2.0)] = MISSING
+    presence_penalty: Annotated[
+        StrictFloat | None | MISSING, Field(ge=-2.0, le=2.0)
+    ] = MISSING
     """
     Lower a token's logit by this value if it occurs in the completion so far.
     """
-    seed: Annotated[int | MISSING | None, Field(ge=-9223372036854775808, le=9223372036854775807)] = MISSING
+    seed: Annotated[
+        int | None | MISSING, Field(ge=-9223372036854775808, le=9223372036854775807)
+    ] = MISSING
     """
     With the same seed and the same request the same tokens are drawn.
     """
-    stop: StopText | StopTexts | MISSING | None = MISSING
+    stop: StopText | StopTexts | None | MISSING = MISSING
     """
     Texts that end a choice. The matched text is not returned unless asked for.
     """
-    stream: StrictBool | MISSING | None = MISSING
+    stream: StrictBool | None | MISSING = MISSING
     """
     Send the completion as server-sent events while it is made, ended by `[DONE]`.
     """
-    stream_options: StreamOptions | MISSING | None = MISSING
+    stream_options: StreamOptions | None | MISSING = MISSING
     """
     What a stream carries beside the text.
     """
-    suffix: StrictStr | MISSING | None = MISSING
+    suffix: StrictStr | None | MISSING = MISSING
     """
     Text that follows the completion.
     """
-    temperature: Annotated[StrictFloat | MISSING | None, Field(ge=0.0, le=2.0)] = MISSING
+    temperature: Annotated[StrictFloat | None | MISSING, Field(ge=0.0, le=2.0)] = (
+        MISSING
+    )
     """
     Divides the logits before sampling. 0 always takes the most likely token.
     """
-    top_p: Annotated[StrictFloat | MISSING | None, Field(gt=0.0, le=1.0)] = MISSING
+    top_p: Annotated[StrictFloat | None | MISSING, Field(gt=0.0, le=1.0)] = MISSING
     """
     Sample from the smallest set of most likely tokens whose probabilities reach this sum.
     """
-    user: Annotated[StrictStr | MISSING | None, Field(min_length=1)] = MISSING
+    user: Annotated[StrictStr | None | MISSING, Field(min_length=1)] = MISSING
     """
     A name for the end user. It has no effect on the completion.
     """
-    top_k: Annotated[int | MISSING | None, Field(ge=-1, le=2147483647)] = MISSING
+    top_k: Annotated[int | None | MISSING, Field(ge=-1, le=2147483647)] = MISSING
     """
     Sample from this many most likely tokens; -1 means from all.
     """
-    min_p: Annotated[StrictFloat | MISSING | None, Field(ge=-3e38, le=3e38)] = MISSING
+    min_p: Annotated[StrictFloat | None | MISSING, Field(ge=-3e38, le=3e38)] = MISSING
     """
     Drop tokens whose probability is below this share of the most likely token's.
     """
-    repetition_penalty: Annotated[StrictFloat | MISSING | None, Field(ge=-3e38, le=3e38)] = MISSING
+    repetition_penalty: Annotated[
+        StrictFloat | None | MISSING, Field(ge=-3e38, le=3e38)
+    ] = MISSING
     """
     Above 1 makes tokens of the prompt and the completion so far less likely, below 1 more likely.
     """
-    include_stop_str_in_output: StrictBool | MISSING | None = MISSING
+    include_stop_str_in_output: StrictBool | None | MISSING = MISSING
     """
     Keep the matched stop text at the end of the completion. Only has an effect with `stop`.
     """
-    ignore_eos: StrictBool | MISSING | None = MISSING
+    ignore_eos: StrictBool | None | MISSING = MISSING
     """
     Go on after the model's end-of-text token.
     """
-    min_tokens: Annotated[int | MISSING | None, Field(ge=-2147483648, le=2147483647)] = MISSING
+    min_tokens: Annotated[
+        int | None | MISSING, Field(ge=-2147483648, le=2147483647)
+    ] = MISSING
     """
     Neither the end-of-text token nor a stop text takes effect before this many tokens.
     """
-    prompt_logprobs: Annotated[int | MISSING | None, Field(ge=-2147483648, le=2147483647)] = MISSING
+    prompt_logprobs: Annotated[
+        int | None | MISSING, Field(ge=-2147483648, le=2147483647)
+    ] = MISSING
     """
     Report for each token of the prompt its log probability and rank, and those of this many most likely alternatives.
     """
@@ -330,41 +379,55 @@ class CompletionRequest(BaseModel):
     """
     Whether the tokenizer adds its special tokens (such as BOS) to a text prompt.
     """
-    response_format: ResponseFormatText | ResponseFormatJsonObject | ResponseFormatJsonSchema | MISSING | None = MISSING
+    response_format: (
+        ResponseFormatText
+        | ResponseFormatJsonObject
+        | ResponseFormatJsonSchema
+        | None
+        | MISSING
+    ) = MISSING
     """
     The form of the completion.
     """
-    guided_json: SchemaText | SchemaObject | MISSING | None = MISSING
+    guided_json: SchemaText | SchemaObject | None | MISSING = MISSING
     """
     The completion follows this JSON Schema, given as an object or as its text.
     """
-    guided_regex: Annotated[StrictStr | MISSING | None, Field(max_length=65536, min_length=1)] = MISSING
+    guided_regex: Annotated[
+        StrictStr | None | MISSING, Field(max_length=65536, min_length=1)
+    ] = MISSING
     """
     The completion matches this regular expression.
     """
-    guided_choice: ChoiceTexts | MISSING | None = MISSING
+    guided_choice: ChoiceTexts | None | MISSING = MISSING
     """
     The completion is one of these texts.
     """
-    guided_grammar: Annotated[StrictStr | MISSING | None, Field(max_length=1048576, min_length=1)] = MISSING
+    guided_grammar: Annotated[
+        StrictStr | None | MISSING, Field(max_length=1048576, min_length=1)
+    ] = MISSING
     """
     The completion follows this context-free grammar.
     """
     guided_decoding_backend: (
-        Literal["outlines", "lm-format-enforcer", "xgrammar", "guidance", "auto"] | MISSING | None
+        Literal["outlines", "lm-format-enforcer", "xgrammar", "guidance", "auto"]
+        | None
+        | MISSING
     ) = MISSING
     """
     The name of a guided decoding library. One library serves all of these names; they are taken so that clients need no change.
     """
-    guided_whitespace_pattern: Annotated[StrictStr | MISSING | None, Field(max_length=1024)] = MISSING
+    guided_whitespace_pattern: Annotated[
+        StrictStr | None | MISSING, Field(max_length=1024)
+    ] = MISSING
     """
     A regular expression for the blanks between the parts of a JSON text. Only with `guided_json`.
     """
-    return_tokens_as_token_ids: StrictBool | MISSING | None = MISSING
+    return_tokens_as_token_ids: StrictBool | None | MISSING = MISSING
     """
     Name tokens in `logprobs` as `token_id:<id>`.
     """
-    nvext: NvExtensions | MISSING | None = MISSING
+    nvext: NvExtensions | None | MISSING = MISSING
     """
     NVIDIA's own extensions. An older place for the guided fields.
     """

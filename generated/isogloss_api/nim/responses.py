@@ -172,7 +172,9 @@ class Logprobs(TypedDict, closed=True):
     """
 
 
-PromptTokenLogprobs = TypeAliasType("PromptTokenLogprobs", dict[str, PromptLogprob] | None)
+PromptTokenLogprobs = TypeAliasType(
+    "PromptTokenLogprobs", dict[str, PromptLogprob] | None
+)
 """
 Token id to its figures.
 """

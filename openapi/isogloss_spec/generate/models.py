@@ -20,7 +20,7 @@ COMMON = (
 ).split()
 # `int` stays lax: JSON Schema counts 1.0 as an integer, and the judge has ruled already.
 PYDANTIC = (
-    "--output-model-type pydantic_v2.BaseModel --target-pydantic-version 2.12 --field-constraints "
+    "--output-model-type pydantic_v2.BaseModel --target-pydantic-version 2.14 --field-constraints "
     "--strict-types str bytes float bool --use-missing-sentinel --collapse-root-models "
     "--use-tag-as-union-variant-name --use-tuple-for-closed-arrays --intersect-allof-keywords "
     "--use-attribute-docstrings --generate-schema-validators"
@@ -43,11 +43,14 @@ def write_models(schemas: Mapping[str, Schema], target: Path, *, header: str, fl
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "models.json")
         source.write_text(json.dumps(document))
+        # Away from the project, whose formatter settings would depend on where the target lies.
+        output = Path(folder, "models.py")
         command = [
             *(sys.executable, "-m", "datamodel_code_generator"),
-            *("--input", str(source), "--output", str(target), "--custom-file-header", header),
+            *("--input", str(source), "--output", str(output), "--custom-file-header", header),
             *(*COMMON, *flags),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise GenerationError(done.stderr)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        if done.returncode != 0:
+            raise GenerationError(done.stderr)
+        target.write_text(output.read_text(encoding="utf-8"), encoding="utf-8")

@@ -109,7 +109,7 @@ def _operation(document: Document, found: Operation) -> dict[str, Json]:
 
 def _render(template: str, target: Path, **context: Any) -> None:
     text = _TEMPLATES.get_template(template).render(**context)
-    command = ["ruff", "format", "--line-length", "100", "--stdin-filename", target.name, "-"]
+    command = ["ruff", "format", "--isolated", "--line-length", "100", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise GenerationError(done.stderr)
