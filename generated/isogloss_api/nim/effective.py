@@ -6,24 +6,6 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypeAliasType, TypedDict
 
-PromptText = TypeAliasType("PromptText", str)
-"""
-One text.
-"""
-
-
-PromptTexts = TypeAliasType("PromptTexts", list[PromptText])
-"""
-Several texts.
-"""
-
-
-TokenId = TypeAliasType("TokenId", int)
-"""
-A token of the model's vocabulary.
-"""
-
-
 StopText = TypeAliasType("StopText", str)
 """
 One stop text.
@@ -33,12 +15,6 @@ One stop text.
 StopTexts = TypeAliasType("StopTexts", list[StopText])
 """
 Several stop texts.
-"""
-
-
-LogitBiasValue = TypeAliasType("LogitBiasValue", float)
-"""
-The range that counts is a rule of the request.
 """
 
 
@@ -106,21 +82,27 @@ The name of a guided decoding library.
 """
 
 
-PromptTokens = TypeAliasType("PromptTokens", list[TokenId])
+PromptText = TypeAliasType("PromptText", str)
 """
-One prompt as token ids.
-"""
-
-
-PromptTokenLists = TypeAliasType("PromptTokenLists", list[PromptTokens])
-"""
-Several prompts as token ids.
+One text.
 """
 
 
-LogitBias = TypeAliasType("LogitBias", dict[str, LogitBiasValue])
+PromptTexts = TypeAliasType("PromptTexts", list[PromptText])
 """
-Token id in decimal to the value that is added to its logit.
+Several texts.
+"""
+
+
+TokenId = TypeAliasType("TokenId", int)
+"""
+A token of the model's vocabulary.
+"""
+
+
+LogitBiasValue = TypeAliasType("LogitBiasValue", float)
+"""
+The range that counts is a rule of the request.
 """
 
 
@@ -171,6 +153,24 @@ class NvExtensions(TypedDict, closed=True):
     """
     As the field of the request.
     """
+
+
+PromptTokens = TypeAliasType("PromptTokens", list[TokenId])
+"""
+One prompt as token ids.
+"""
+
+
+PromptTokenLists = TypeAliasType("PromptTokenLists", list[PromptTokens])
+"""
+Several prompts as token ids.
+"""
+
+
+LogitBias = TypeAliasType("LogitBias", dict[str, LogitBiasValue])
+"""
+Token id in decimal to the value that is added to its logit.
+"""
 
 
 class ResponseFormatJsonSchema(TypedDict, closed=True):

@@ -16,26 +16,6 @@ from pydantic import (
 )
 from typing_extensions import TypeAliasType
 
-PromptText = TypeAliasType("PromptText", Annotated[StrictStr, Field(min_length=1)])
-"""
-One text.
-"""
-
-
-PromptTexts = TypeAliasType(
-    "PromptTexts", Annotated[list[PromptText], Field(max_length=1024, min_length=1)]
-)
-"""
-Several texts.
-"""
-
-
-TokenId = TypeAliasType("TokenId", Annotated[int, Field(ge=0, le=2147483647)])
-"""
-A token of the model's vocabulary.
-"""
-
-
 StopText = TypeAliasType(
     "StopText", Annotated[StrictStr, Field(max_length=32768, min_length=1)]
 )
@@ -49,14 +29,6 @@ StopTexts = TypeAliasType(
 )
 """
 Several stop texts.
-"""
-
-
-LogitBiasValue = TypeAliasType(
-    "LogitBiasValue", Annotated[StrictFloat, Field(ge=-3e38, le=3e38)]
-)
-"""
-The range that counts is a rule of the request.
 """
 
 
@@ -137,37 +109,31 @@ One text to choose.
 """
 
 
-PromptTokens = TypeAliasType(
-    "PromptTokens", Annotated[list[TokenId], Field(min_length=1)]
+PromptText = TypeAliasType("PromptText", Annotated[StrictStr, Field(min_length=1)])
+"""
+One text.
+"""
+
+
+PromptTexts = TypeAliasType(
+    "PromptTexts", Annotated[list[PromptText], Field(max_length=1024, min_length=1)]
 )
 """
-One prompt as token ids.
+Several texts.
 """
 
 
-PromptTokenLists = TypeAliasType(
-    "PromptTokenLists",
-    Annotated[list[PromptTokens], Field(max_length=1024, min_length=1)],
+TokenId = TypeAliasType("TokenId", Annotated[int, Field(ge=0, le=2147483647)])
+"""
+A token of the model's vocabulary.
+"""
+
+
+LogitBiasValue = TypeAliasType(
+    "LogitBiasValue", Annotated[StrictFloat, Field(ge=-3e38, le=3e38)]
 )
 """
-Several prompts as token ids.
-"""
-
-
-LogitBias = TypeAliasType(
-    "LogitBias",
-    Annotated[
-        dict[
-            Annotated[
-                str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,9})$", strict=True)
-            ],
-            LogitBiasValue,
-        ],
-        Field(max_length=4096),
-    ],
-)
-"""
-Token id in decimal to the value that is added to its logit.
+The range that counts is a rule of the request.
 """
 
 
@@ -234,6 +200,40 @@ class NvExtensions(BaseModel):
     """
     As the field of the request.
     """
+
+
+PromptTokens = TypeAliasType(
+    "PromptTokens", Annotated[list[TokenId], Field(min_length=1)]
+)
+"""
+One prompt as token ids.
+"""
+
+
+PromptTokenLists = TypeAliasType(
+    "PromptTokenLists",
+    Annotated[list[PromptTokens], Field(max_length=1024, min_length=1)],
+)
+"""
+Several prompts as token ids.
+"""
+
+
+LogitBias = TypeAliasType(
+    "LogitBias",
+    Annotated[
+        dict[
+            Annotated[
+                str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,9})$", strict=True)
+            ],
+            LogitBiasValue,
+        ],
+        Field(max_length=4096),
+    ],
+)
+"""
+Token id in decimal to the value that is added to its logit.
+"""
 
 
 class ResponseFormatJsonSchema(BaseModel):

@@ -6,45 +6,6 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypeAliasType, TypedDict
 
-FinishReason = TypeAliasType("FinishReason", Literal["stop", "length"])
-"""
-The model or a stop text ended the choice, or `max_tokens` or the context's end did.
-"""
-
-
-StopReason = TypeAliasType("StopReason", str | int | None)
-"""
-The stop text that matched; null for the end-of-text token and for a length cut.
-"""
-
-
-TextOffsetItem = TypeAliasType("TextOffsetItem", int)
-
-
-TopLogprobs = TypeAliasType("TopLogprobs", dict[str, float] | None)
-"""
-Token to log probability.
-"""
-
-
-class PromptLogprob(TypedDict, closed=True):
-    """
-    The figures of one token at one place.
-    """
-
-    logprob: float
-    """
-    The log probability.
-    """
-    rank: int
-    """
-    1 for the most likely token.
-    """
-    decoded_token: str
-    """
-    The token as text.
-    """
-
 
 class PromptTokensDetails(TypedDict, closed=True):
     """
@@ -118,6 +79,21 @@ class HealthState(TypedDict, closed=True):
     """
 
 
+TextOffsetItem = TypeAliasType("TextOffsetItem", int)
+
+
+FinishReason = TypeAliasType("FinishReason", Literal["stop", "length"])
+"""
+The model or a stop text ended the choice, or `max_tokens` or the context's end did.
+"""
+
+
+StopReason = TypeAliasType("StopReason", str | int | None)
+"""
+The stop text that matched; null for the end-of-text token and for a length cut.
+"""
+
+
 class ModelEntry(TypedDict, closed=True):
     """
     One model.
@@ -149,35 +125,29 @@ class ModelEntry(TypedDict, closed=True):
     """
 
 
-class Logprobs(TypedDict, closed=True):
-    """
-    Four lists of equal length, one entry per token.
-    """
-
-    text_offset: list[TextOffsetItem]
-    """
-    Where each token begins in the text, in characters.
-    """
-    token_logprobs: list[float | None]
-    """
-    The log probability of each token; null for the first token of an echoed prompt.
-    """
-    tokens: list[str]
-    """
-    Each token as text, or as `token_id:<id>`.
-    """
-    top_logprobs: list[TopLogprobs]
-    """
-    The most likely tokens at each place with their log probabilities.
-    """
-
-
-PromptTokenLogprobs = TypeAliasType(
-    "PromptTokenLogprobs", dict[str, PromptLogprob] | None
-)
+TopLogprobs = TypeAliasType("TopLogprobs", dict[str, float] | None)
 """
-Token id to its figures.
+Token to log probability.
 """
+
+
+class PromptLogprob(TypedDict, closed=True):
+    """
+    The figures of one token at one place.
+    """
+
+    logprob: float
+    """
+    The log probability.
+    """
+    rank: int
+    """
+    1 for the most likely token.
+    """
+    decoded_token: str
+    """
+    The token as text.
+    """
 
 
 class Usage(TypedDict, closed=True):
@@ -198,24 +168,6 @@ class Usage(TypedDict, closed=True):
     All generated tokens.
     """
     prompt_tokens_details: PromptTokensDetails | None
-
-
-class CompletionStreamChoice(TypedDict, closed=True):
-    """
-    What came new in one choice.
-    """
-
-    index: int
-    """
-    The place of the choice.
-    """
-    text: str
-    """
-    New text.
-    """
-    logprobs: Logprobs | None
-    finish_reason: FinishReason | None
-    stop_reason: StopReason
 
 
 class ValidationError(TypedDict, closed=True):
@@ -264,10 +216,81 @@ class ModelList(TypedDict, closed=True):
     """
 
 
+class Logprobs(TypedDict, closed=True):
+    """
+    Four lists of equal length, one entry per token.
+    """
+
+    text_offset: list[TextOffsetItem]
+    """
+    Where each token begins in the text, in characters.
+    """
+    token_logprobs: list[float | None]
+    """
+    The log probability of each token; null for the first token of an echoed prompt.
+    """
+    tokens: list[str]
+    """
+    Each token as text, or as `token_id:<id>`.
+    """
+    top_logprobs: list[TopLogprobs]
+    """
+    The most likely tokens at each place with their log probabilities.
+    """
+
+
+PromptTokenLogprobs = TypeAliasType(
+    "PromptTokenLogprobs", dict[str, PromptLogprob] | None
+)
+"""
+Token id to its figures.
+"""
+
+
+class CompletionStreamChoice(TypedDict, closed=True):
+    """
+    What came new in one choice.
+    """
+
+    index: int
+    """
+    The place of the choice.
+    """
+    text: str
+    """
+    New text.
+    """
+    logprobs: Logprobs | None
+    finish_reason: FinishReason | None
+    stop_reason: StopReason
+
+
 PromptLogprobs = TypeAliasType("PromptLogprobs", list[PromptTokenLogprobs])
 """
 One entry per token of the prompt, the first null.
 """
+
+
+class CompletionChoice(TypedDict, closed=True):
+    """
+    One completion.
+    """
+
+    index: int
+    """
+    The place of the choice.
+    """
+    text: str
+    """
+    The text, with the prompt before it if `echo` is true.
+    """
+    logprobs: Logprobs | None
+    finish_reason: FinishReason
+    stop_reason: StopReason
+    prompt_logprobs: PromptLogprobs | None
+    """
+    One entry per token of the prompt, the first null.
+    """
 
 
 class CompletionStreamResponse(TypedDict, closed=True):
@@ -296,28 +319,6 @@ class CompletionStreamResponse(TypedDict, closed=True):
     What came new in one choice; empty in the chunk that carries the usage of the whole request.
     """
     usage: NotRequired[Usage | None]
-
-
-class CompletionChoice(TypedDict, closed=True):
-    """
-    One completion.
-    """
-
-    index: int
-    """
-    The place of the choice.
-    """
-    text: str
-    """
-    The text, with the prompt before it if `echo` is true.
-    """
-    logprobs: Logprobs | None
-    finish_reason: FinishReason
-    stop_reason: StopReason
-    prompt_logprobs: PromptLogprobs | None
-    """
-    One entry per token of the prompt, the first null.
-    """
 
 
 class CompletionResponse(TypedDict, closed=True):

@@ -111,6 +111,9 @@ class TokenScore:
 
     chosen: TokenLogprob
     top: tuple[TokenLogprob, ...] = ()
+    text: str | None = None
+    """What the chosen token added to its choice's text, before a stop string cuts it: "" for part of a
+    character and for an end-of-text token, the whole character for its last part. None: `chosen.text`."""
 
 
 @dataclass(frozen=True, slots=True)

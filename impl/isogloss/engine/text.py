@@ -71,7 +71,7 @@ class TextStage:
 class _ChoiceText:
     """The text of one choice while it grows."""
 
-    __slots__ = ("_count", "_decoder", "_include", "_min_tokens", "_stops")
+    __slots__ = ("_count", "_decoder", "_include", "_min_tokens", "_stops", "added")
 
     def __init__(self, decoder: Decoder, stopping: Stopping) -> None:
         self._decoder = decoder
@@ -81,6 +81,8 @@ class _ChoiceText:
         if stopping.stop:
             self._stops = StopMatcher(stopping.stop, include=stopping.include_stop)
         self._count = 0
+        self.added = ""
+        """What the last token added to the text, whether it may be shown or not."""
 
     @property
     def stop(self) -> str | None:
@@ -95,6 +97,7 @@ class _ChoiceText:
             text = self._decoder.push(token_id)
         if end is not None:
             text += self._decoder.flush()
+        self.added = text
         if self._stops is None:
             return text
         return self._checked(self._stops, text, last=end is not None)
@@ -144,7 +147,7 @@ class _Run:
         text = choice.push(sampled.token_id, sampled.end)
         scores: tuple[TokenScore, ...] = ()
         if self._scored and sampled.score is not None:
-            scores = (self._score(sampled.token_id, sampled.score),)
+            scores = (self._score(sampled.token_id, sampled.score, choice.added),)
         finish = None
         if sampled.end is not None or choice.stop is not None:
             finish = self._finish(sampled, choice.stop)
@@ -168,11 +171,12 @@ class _Run:
             )
         )
 
-    def _score(self, token_id: int, score: RawScore) -> TokenScore:
+    def _score(self, token_id: int, score: RawScore, added: str | None = None) -> TokenScore:
         text = self._token_text
         return TokenScore(
             TokenLogprob(token_id, text(token_id), score.logprob, score.rank),
             tuple(
                 TokenLogprob(other, text(other), logprob, rank) for rank, (other, logprob) in enumerate(score.top, 1)
             ),
+            added,
         )

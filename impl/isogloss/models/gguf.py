@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import isogloss.engine.torch  # noqa: F401 - must come first: it makes `import torch` safe and offline
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 

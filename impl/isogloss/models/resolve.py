@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,8 @@ def _converted(source: Path, cache: Path, convert: Converter | None) -> Path:
 
 
 def _load_converter() -> Converter:
-    # Imported when needed: torch and transformers take seconds, and the suite has neither.
-    from isogloss.models.gguf import convert_gguf  # noqa: PLC0415
-
-    return convert_gguf
+    # Imported when needed: torch and transformers take seconds. The engine's package comes first,
+    # because it makes their import safe and keeps them off hubs.
+    importlib.import_module("isogloss.engine.torch")
+    converter: Converter = importlib.import_module("isogloss.models.gguf").convert_gguf
+    return converter

@@ -7,9 +7,9 @@ A script is JSON in base64, sent as the header `X-Isogloss-Script`. It names its
 - none of them: the engine's own model chooses.
 
 Further members: `end` (`stop`, the default, or `length`), `fail_after` (an EngineFailure after that
-many tokens of each choice), `delay_ms_first` and `delay_ms_each` (the first falls back on the
-second), for tool calls `chunk` (tokens a step), `one_delta` (all in one step), `truncate_tokens` (cut
-there, with `length`).
+many tokens of each choice; with 0, instead of the first event), `delay_ms_first` and `delay_ms_each`
+(the first falls back on the second), for tool calls `chunk` (tokens a step), `one_delta` (all in one
+step), `truncate_tokens` (cut there, with `length`).
 """
 
 from __future__ import annotations

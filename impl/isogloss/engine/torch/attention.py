@@ -21,27 +21,30 @@ from isogloss.engine.torch.executor import NULL_BLOCK, Span
 IMPLEMENTATION = "isogloss_paged"
 
 
+@dataclass(frozen=True, slots=True)
+class AttentionCall:
+    """What one attention layer asks for. Tensors are [rows, heads, head size]."""
+
+    module: Any
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    scaling: float | None
+    options: dict[str, Any]
+
+
 class AttentionBatch(Protocol):
     """Answers the attention calls of one forward pass."""
 
-    def attend(
-        self,
-        module: Any,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        scaling: float | None,
-        options: dict[str, Any],
-    ) -> torch.Tensor:
-        """Attention of one layer. Query, key and value are [rows, heads, head size], and so is
-        the result."""
+    def attend(self, call: AttentionCall) -> torch.Tensor:
+        """Attention of one layer, [rows, heads, value size]."""
         ...
 
 
 current_batch: ContextVar[AttentionBatch] = ContextVar("current_batch")
 
 
-def paged_attention(  # noqa: PLR0913, PLR0917 - transformers fixes this signature
+def paged_attention(
     module: Any,
     query: torch.Tensor,
     key: torch.Tensor,
@@ -52,9 +55,12 @@ def paged_attention(  # noqa: PLR0913, PLR0917 - transformers fixes this signatu
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
     """Called by each attention layer with [1, heads, rows, head size]."""
-    rows = [tensor[0].transpose(0, 1) for tensor in (query, key, value)]
-    out = current_batch.get().attend(module, *rows, scaling, options)
+    out = current_batch.get().attend(AttentionCall(module, _rows(query), _rows(key), _rows(value), scaling, options))
     return out[None], None
+
+
+def _rows(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor[0].transpose(0, 1)
 
 
 # No mask function goes with it: transformers then makes no mask at all.
@@ -91,9 +97,7 @@ class PagedKV:
         self.block_size = block_size
         self.blocks = blocks
         self.keys = [torch.zeros(blocks, block_size, s.heads, s.key_size, **place) for s in shapes]
-        self.values = [
-            torch.zeros(blocks, block_size, s.heads, s.value_size, **place) for s in shapes
-        ]
+        self.values = [torch.zeros(blocks, block_size, s.heads, s.value_size, **place) for s in shapes]
 
     def copy(self, source: int, target: int) -> None:
         """Copy one block over another, in all layers."""
@@ -149,42 +153,39 @@ class PagedBatch:
 
     __slots__ = ("_chunks", "_decode", "_kv", "_slots")
 
-    def __init__(
-        self, kv: PagedKV, slots: torch.Tensor, chunks: Sequence[Chunk], decode: Decode | None
-    ) -> None:
+    def __init__(self, kv: PagedKV, slots: torch.Tensor, chunks: Sequence[Chunk], decode: Decode | None) -> None:
         self._kv = kv
         self._slots = slots
         self._chunks = chunks
         self._decode = decode
 
-    def attend(
-        self,
-        module: Any,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        scaling: float | None,
-        options: dict[str, Any],
-    ) -> torch.Tensor:
+    def attend(self, call: AttentionCall) -> torch.Tensor:
         """Store keys and values, then let each row see its own sequence."""
-        layer = module.layer_idx
+        layer = call.module.layer_idx
         keys, values = self._kv.keys[layer], self._kv.values[layer]
-        keys.view(-1, *keys.shape[2:]).index_copy_(0, self._slots, key)
-        values.view(-1, *values.shape[2:]).index_copy_(0, self._slots, value)
-        if self._decode is not None and self._decode.rows is None:
-            return _attend_decode(self._decode, query, keys, values, scaling)
-        out = query.new_empty(*query.shape[:2], value.shape[-1])
-        if self._decode is not None:
-            rows = self._decode.rows
-            out[rows] = _attend_decode(self._decode, query[rows], keys, values, scaling)
+        keys.view(-1, *keys.shape[2:]).index_copy_(0, self._slots, call.key)
+        values.view(-1, *values.shape[2:]).index_copy_(0, self._slots, call.value)
+        decode = self._decode
+        if decode is not None and decode.rows is None:
+            return _attend_decode(decode, call.query, keys, values, call.scaling)
+        out = call.query.new_empty(*call.query.shape[:2], call.value.shape[-1])
+        if decode is not None:
+            query = call.query[decode.rows]
+            out[decode.rows] = _attend_decode(decode, query, keys, values, call.scaling)
         for chunk in self._chunks:
             part = slice(chunk.first, chunk.last)
-            if chunk.pages is None:
-                seen = key[part].transpose(0, 1)[None], value[part].transpose(0, 1)[None]
-            else:
-                seen = chunk.pages.gather(keys), chunk.pages.gather(values)
-            out[part] = _attend_chunk(chunk, query[part], *seen, scaling)
+            seen = _seen_by(chunk, call, keys, values)
+            out[part] = _attend_chunk(chunk, call.query[part], *seen, call.scaling)
         return out
+
+
+def _seen_by(
+    chunk: Chunk, call: AttentionCall, keys: torch.Tensor, values: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    if chunk.pages is not None:
+        return chunk.pages.gather(keys), chunk.pages.gather(values)
+    part = slice(chunk.first, chunk.last)
+    return call.key[part].transpose(0, 1)[None], call.value[part].transpose(0, 1)[None]
 
 
 def _attend_decode(
@@ -250,10 +251,7 @@ class _Planner:
         size = self._kv.block_size
         first = len(self._slots)
         end = span.start + len(span.tokens)
-        self._slots += [
-            span.table[position // size] * size + position % size
-            for position in range(span.start, end)
-        ]
+        self._slots += [span.table[position // size] * size + position % size for position in range(span.start, end)]
         if len(span.tokens) == 1:
             self._decode.append((first, span))
         else:
@@ -270,9 +268,7 @@ class _Planner:
 
     def _pages(self, tables: Sequence[Sequence[int]]) -> Pages:
         width = max(len(table) for table in tables)
-        flat = [
-            block for table in tables for block in (*table, *((NULL_BLOCK,) * (width - len(table))))
-        ]
+        flat = [block for table in tables for block in (*table, *((NULL_BLOCK,) * (width - len(table))))]
         return Pages(torch.tensor(flat, device=self._device), len(tables))
 
     def _finish_decode(self) -> Decode | None:

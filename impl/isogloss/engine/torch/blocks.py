@@ -26,6 +26,9 @@ class BlockPool:
         self._idle: OrderedDict[int, None] = OrderedDict()
         self._by_key: dict[bytes, int] = {}
         self._key_of: dict[int, bytes] = {}
+        self._tainted: set[int] = set()
+        self._unclean: list[int] = []
+        self._highest = NULL_BLOCK
 
     @property
     def available(self) -> int:
@@ -37,6 +40,11 @@ class BlockPool:
         """Share of blocks that somebody references, 0 to 1."""
         return 1.0 - self.available / self.capacity
 
+    @property
+    def touched(self) -> range:
+        """All blocks that may ever have been written."""
+        return range(self._highest + 1)
+
     def references(self, block: int) -> int:
         """How many sequences hold a block."""
         return self._references[block]
@@ -44,6 +52,7 @@ class BlockPool:
     def allocate(self) -> int:
         """A block with one reference. Ask `available` first."""
         block = self._empty.pop() if self._empty else self._evict()
+        self._highest = max(self._highest, block)
         self._references[block] = 1
         return block
 
@@ -68,15 +77,31 @@ class BlockPool:
             if self._references[block] == 0:
                 self._retire(block)
 
+    def distrust(self, blocks: Sequence[int]) -> None:
+        """Let nobody find these held blocks again: they may hold values that are not finite."""
+        for block in blocks:
+            self._tainted.add(block)
+            if block in self._key_of:
+                self._unpublish(block)
+
+    def take_unclean(self) -> list[int]:
+        """Distrusted blocks that became free since the last call. Clear them before the next
+        step."""
+        unclean, self._unclean = self._unclean, []
+        return unclean
+
     def _retire(self, block: int) -> None:
         if block in self._key_of:
             self._idle[block] = None
-        else:
-            self._empty.append(block)
+            return
+        if block in self._tainted:
+            self._tainted.remove(block)
+            self._unclean.append(block)
+        self._empty.append(block)
 
     def publish(self, block: int, key: bytes) -> None:
         """Let others find a full block. The first block under a key stays the one found."""
-        if key not in self._by_key and block not in self._key_of:
+        if key not in self._by_key and block not in self._key_of and block not in self._tainted:
             self._by_key[key] = block
             self._key_of[block] = key
 

@@ -11,13 +11,13 @@ from isogloss.engine.torch.process import has_cann
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
-class DeviceUnavailable(Exception):
+class DeviceUnavailableError(Exception):
     """The device asked for is not there. The text says what is missing."""
 
 
 def choose_device(name: str) -> torch.device:
     """`auto` takes the accelerator if there is one, else the CPU; other names are torch's own
-    (`cpu`, `cuda:0`, `npu`). Raises DeviceUnavailable."""
+    (`cpu`, `cuda:0`, `npu`). Raises DeviceUnavailableError."""
     if name == "auto":
         return _accelerator() or torch.device("cpu")
     if name.partition(":")[0] == "npu":
@@ -28,7 +28,7 @@ def choose_device(name: str) -> torch.device:
     # torch says "no such device" in each of these ways, by device and by how it was built.
     except (RuntimeError, AssertionError, ImportError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0]
-        raise DeviceUnavailable(f"device {name!r} cannot be used: {reason}") from error
+        raise DeviceUnavailableError(f"device {name!r} cannot be used: {reason}") from error
     return device
 
 
@@ -44,7 +44,7 @@ def _accelerator() -> torch.device | None:
 
 def _require_cann() -> None:
     if not has_cann():
-        raise DeviceUnavailable(
+        raise DeviceUnavailableError(
             "device 'npu' needs the Ascend toolkit (CANN), which was not found: install it, or "
             "set ASCEND_HOME_PATH to where it is."
         )

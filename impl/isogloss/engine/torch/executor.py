@@ -15,7 +15,7 @@ NULL_BLOCK = 0
 """A block that no sequence owns. Executors may read it as padding, so it must stay finite."""
 
 
-class UnsupportedModel(Exception):
+class UnsupportedModelError(Exception):
     """The executor cannot compute this model right. The text says why."""
 
 

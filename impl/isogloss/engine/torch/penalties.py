@@ -16,11 +16,7 @@ from isogloss.engine.api import Sampling
 
 def has_penalties(sampling: Sampling) -> bool:
     """Whether any penalty is in force."""
-    return (
-        sampling.repetition_penalty != 1.0
-        or sampling.presence_penalty != 0.0
-        or sampling.frequency_penalty != 0.0
-    )
+    return sampling.repetition_penalty != 1.0 or sampling.presence_penalty != 0.0 or sampling.frequency_penalty != 0.0
 
 
 class TokenHistory:
@@ -74,12 +70,8 @@ def penalize(
     where = torch.repeat_interleave(torch.tensor(rows), sizes).to(logits.device)
     ids = _joined([history.ids for history in histories], logits.device)
     counts = _joined([history.counts for history in histories], logits.device)
-    per_row = torch.tensor(
-        [(s.repetition_penalty, s.frequency_penalty, s.presence_penalty) for s in samplings]
-    )
-    repetition, frequency, presence = (
-        torch.repeat_interleave(per_row, sizes, dim=0).to(logits.device).unbind(1)
-    )
+    per_row = torch.tensor([(s.repetition_penalty, s.frequency_penalty, s.presence_penalty) for s in samplings])
+    repetition, frequency, presence = torch.repeat_interleave(per_row, sizes, dim=0).to(logits.device).unbind(1)
     values = logits[where, ids]
     values = torch.where(values > 0, values / repetition, values * repetition)
     values -= frequency * counts + presence * (counts > 0)

@@ -61,9 +61,7 @@ class Pick:
     score: RawScore | None = None
 
 
-def sampler_row(
-    sampling: Sampling, prompt: Sequence[int], choice: int, logprobs: int | None
-) -> SamplerRow:
+def sampler_row(sampling: Sampling, prompt: Sequence[int], choice: int, logprobs: int | None) -> SamplerRow:
     """The row of one choice at its start."""
     history = TokenHistory(prompt) if has_penalties(sampling) else None
     random = None if sampling.greedy else seeded(sampling.seed, choice)
@@ -106,23 +104,27 @@ def _choose(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int | None
 def _choose_special(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int | None]:
     """Works in place on its own copy of the logits."""
     _adjust(logits, rows)
-    drawn = [index for index, row in enumerate(rows) if row.random is not None]
-    usable = torch.isfinite(logits.amax(dim=-1)).tolist()
-    tokens: list[int | None]
-    if len(drawn) == len(rows):
-        tokens = [*_draw(logits, rows)]
-    else:
-        tokens = [*logits.argmax(dim=-1).tolist()]
-        for index, token in zip(drawn, _draw(logits[drawn], [rows[i] for i in drawn]), strict=True):
-            tokens[index] = token
-    return [token if good else None for token, good in zip(tokens, usable, strict=True)]
+    tokens: list[int | None] = [None] * len(rows)
+    usable = [i for i, good in enumerate(torch.isfinite(logits.amax(dim=-1)).tolist()) if good]
+    greedy = [index for index in usable if rows[index].random is None]
+    drawn = [index for index in usable if rows[index].random is not None]
+    for indices, choose in ((greedy, _best), (drawn, _draw)):
+        if indices:
+            part = logits if len(indices) == len(rows) else logits[indices]
+            chosen = choose(part, [rows[index] for index in indices])
+            for index, token in zip(indices, chosen, strict=True):
+                tokens[index] = token
+    return tokens
+
+
+def _best(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int]:
+    tokens: list[int] = logits.argmax(dim=-1).tolist()
+    return tokens
 
 
 def _adjust(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> None:
     biases = [
-        (index, token, value)
-        for index, row in enumerate(rows)
-        for token, value in row.sampling.logit_bias.items()
+        (index, token, value) for index, row in enumerate(rows) for token, value in row.sampling.logit_bias.items()
     ]
     if biases:
         where, tokens, values = zip(*biases, strict=True)
@@ -138,8 +140,6 @@ def _adjust(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> None:
 
 
 def _draw(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int]:
-    if not rows:
-        return []
     samplings = [row.sampling for row in rows]
     heat = torch.tensor([[s.temperature] for s in samplings], device=logits.device)
     logits = logits.div_(heat)
@@ -156,7 +156,8 @@ def _invert(weights: torch.Tensor, uniform: torch.Tensor) -> list[int]:
 
     Never one of weight 0: there the cumulative weight does not rise.
     """
-    segments = pad(weights, (0, -weights.shape[1] % SEGMENT)).unflatten(1, (-1, SEGMENT))
+    padded = pad(weights, (0, -weights.shape[1] % SEGMENT))
+    segments = padded.view(len(weights), -1, SEGMENT)
     sums = segments.sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)
     target = _below(uniform * sums[:, -1], sums[:, -1])
     segment = torch.searchsorted(sums, target[:, None], right=True)
@@ -174,9 +175,7 @@ def _below(value: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
     return torch.minimum(value, torch.nextafter(bound, torch.zeros_like(bound)))
 
 
-def _with_scores(
-    logits: torch.Tensor, rows: Sequence[SamplerRow], tokens: Sequence[int | None]
-) -> list[Pick | None]:
+def _with_scores(logits: torch.Tensor, rows: Sequence[SamplerRow], tokens: Sequence[int | None]) -> list[Pick | None]:
     picks = [None if token is None else Pick(token) for token in tokens]
     scored = [
         (index, pick.token, row.logprobs)

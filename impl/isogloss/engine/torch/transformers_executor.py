@@ -105,7 +105,7 @@ class PreparedModel:
     """A model that was looked at and switched to paged attention, before memory is given to it."""
 
     def __init__(self, model: Any, context_length: int) -> None:
-        """Raises UnsupportedModel."""
+        """Raises UnsupportedModelError."""
         check_config(model.config.get_text_config(), context_length)
         check_forward(accepted_arguments(model))
         self._model = model
@@ -120,7 +120,7 @@ class PreparedModel:
 
     def executor(self, blocks: int, block_size: int) -> TransformersExecutor:
         """Allocate the cache and compare the result with the model's own. Raises
-        UnsupportedModel."""
+        UnsupportedModelError."""
         model = self._model
         kv = PagedKV(self.shapes, blocks, block_size, model.dtype, model.device)
         executor = TransformersExecutor(model, kv)

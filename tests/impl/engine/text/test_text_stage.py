@@ -211,8 +211,23 @@ async def test_scores_carry_the_texts_of_tokens():
     _, prompt, *deltas = [event async for event in stage.generate(request(logprobs=2))]
     top = (TokenLogprob(fox, "\ufffd", -0.1, 1), TokenLogprob(END, "<|end|>", -0.2, 2))
     assert prompt == PromptScores((None, TokenScore(TokenLogprob(105, "i", -1.5, 4), top)))
-    wanted = (TokenScore(TokenLogprob(a, "a", -1.5, 4), top),)
-    assert [delta.scores for delta in deltas] == [wanted, wanted]
+    chosen = TokenLogprob(a, "a", -1.5, 4)
+    assert [delta.scores for delta in deltas] == [
+        (TokenScore(chosen, top, "a"),),
+        (TokenScore(chosen, top, ""),),
+    ]
+
+
+async def test_scores_say_what_each_token_added():
+    tokenizer, ids = vocabulary(b"xS", b"TO", b"\xf0\x9f", b"\xa6\x8aP", b"\xf0")
+    ends = [None] * 4 + [LENGTH]
+    score = RawScore(-1.0, 1)
+    tape = Tape([[Sampled(0, i, score, end)] for i, end in zip(ids, ends, strict=True)])
+    stage = TextStage(tokenizer, tape)
+    deltas = [event async for event in stage.generate(request(logprobs=0, stop=("STOP",)))]
+    added = [delta.scores[0].text for delta in deltas]
+    assert added == ["xS", "TO", "", "🦊P", "\ufffd"]
+    assert "".join(added) == text_of(deltas)
 
 
 async def test_no_scores_unless_wanted():

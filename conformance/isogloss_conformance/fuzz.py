@@ -1,0 +1,151 @@
+"""Fuzzing with schemathesis, seeded, where one check asks the document what the answer should be.
+
+schemathesis makes the bodies and checks answers against the response schemas; our check adds what it cannot know:
+cross-field rules, the class of an error, its type and param.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import schemathesis
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import from_schema
+from schemathesis.engine.events import NonFatalError, ScenarioFinished
+
+from isogloss_conformance.oracle import Oracle, difference
+
+Json = Any
+_RUN = "x-conformance-run"
+_ORACLES: dict[int, Oracle] = {}
+"""Oracles of runs in progress, by the number that the fuzzed copy of the document carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One answer that is not what the document says."""
+
+    operation: str
+    check: str
+    message: str
+    curl: str
+
+
+@dataclass(slots=True)
+class FuzzReport:
+    """What one run sent and found."""
+
+    cases: int = 0
+    judged: int = 0
+    """Cases whose expected answer the document gave."""
+    findings: list[Finding] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """Troubles of the run itself."""
+
+
+@schemathesis.check
+def document_oracle(ctx: Any, response: Any, case: Any) -> None:
+    """The answer is the one that the document gives for this body."""
+    oracle = _ORACLES.get(case.operation.schema.raw_schema.get(_RUN, -1))
+    request = response.request
+    if oracle is None or not _is_json(request.headers.get("Content-Type", "")):
+        return
+    expected = oracle.expect(request.method, case.operation.path, _raw(request.body))
+    if expected is None:
+        return
+    wrong = difference(expected, response.status_code, _json(response))
+    if wrong:
+        raise AssertionError(wrong)
+
+
+def _is_json(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() == "application/json"
+
+
+def _raw(body: Json) -> bytes:
+    return body if isinstance(body, bytes) else str(body or "").encode()
+
+
+def _json(response: Any) -> Json:
+    try:
+        return json.loads(response.content)
+    except ValueError:
+        return None
+
+
+def fuzz(
+    document: Mapping[str, Json],
+    base_url: str,
+    *,
+    models: list[str],
+    features: Container[str] | None = None,
+    examples: int = 100,
+    seed: int = 1,
+    headers: Mapping[str, str] | None = None,
+) -> FuzzReport:
+    """Fuzz every operation of a document at a server. The same seed sends the same requests."""
+    run = len(_ORACLES)
+    _ORACLES[run] = Oracle(document, models=models, features=features)
+    try:
+        schema = schemathesis.openapi.from_dict(
+            _bounded(document, models[0], run), config=_config(base_url, examples, seed, headers or {})
+        )
+        report = FuzzReport()
+        for event in from_schema(schema).execute():
+            _take(event, report)
+        return report
+    finally:
+        del _ORACLES[run]
+
+
+def _bounded(document: Mapping[str, Json], model: str, run: int) -> dict[str, Json]:
+    """A copy to draw bodies from: a served model, and small amounts of work. The judge keeps the original."""
+    copied: dict[str, Json] = copy.deepcopy(dict(document))
+    copied[_RUN] = run
+    copied["servers"] = [{"url": "/"}]
+    for schema in copied["components"]["schemas"].values():
+        for node in schema.get("properties", {}).values():
+            if node.get("x-served") == "model":
+                node["enum"] = [model]
+        for name, largest in (("max_tokens", 4), ("n", 3), ("min_tokens", 4)):
+            if name in schema.get("properties", {}) and "x-rules" in schema:
+                schema["properties"][name]["maximum"] = largest
+    return copied
+
+
+def _config(base_url: str, examples: int, seed: int, headers: Mapping[str, str]) -> SchemathesisConfig:
+    return SchemathesisConfig.from_dict(
+        {
+            "seed": seed,
+            "base-url": base_url,
+            "continue-on-failure": True,
+            "headers": dict(headers),
+            # Otherwise every key with "token" in its name, such as max_tokens, is blacked out.
+            "output": {"sanitization": {"enabled": False}},
+            # Our check says the same with the rules in mind.
+            "checks": {"positive_data_acceptance": {"enabled": False}},
+            "generation": {"max-examples": examples, "deterministic": True, "database": "none"},
+            "phases": {"stateful": {"enabled": False}},
+        }
+    )
+
+
+def _take(event: Any, report: FuzzReport) -> None:
+    if isinstance(event, NonFatalError):
+        report.errors.append(str(event.info))
+    elif isinstance(event, ScenarioFinished):
+        for case_id, checks in event.recorder.checks.items():
+            report.cases += 1
+            report.judged += any(check.name == "document_oracle" for check in checks)
+            report.findings.extend(_findings(event.label or "", checks, event.recorder, case_id))
+
+
+def _findings(label: str, checks: Any, recorder: Any, case_id: str) -> Iterator[Finding]:
+    for check in checks:
+        if check.failure_info is not None:
+            failure = check.failure_info
+            yield Finding(label, check.name, failure.failure.message, failure.code_sample)

@@ -1,0 +1,145 @@
+"""A request while it is worked on, and its choices. Plain state; the scheduler moves it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from isogloss.engine.api import GenerationRequest
+from isogloss.engine.tokens import RawScore, TokenEnd
+from isogloss.engine.torch.blocks import PrefixKeys
+from isogloss.engine.torch.sampler import SamplerRow, sampler_row
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One request. It starts with one choice, which prefills the prompt for all."""
+
+    request: GenerationRequest
+    arrival: int
+    """Counts up from request to request."""
+    eos: frozenset[int] = frozenset()
+    arrived: float = field(default_factory=time.perf_counter)
+    started: bool = False
+    choices: list[Choice] = field(default_factory=list)
+    """Those that still run or wait to be computed again."""
+    ended: set[int] = field(default_factory=set)
+    """Choices that the caller ended, perhaps before they began."""
+    prompt_scores: list[RawScore | None] | None = None
+    """Scores so far, until they are complete and handed on."""
+
+    def __post_init__(self) -> None:
+        if self.request.prompt_logprobs is not None:
+            self.prompt_scores = [None]
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """Tokens that end a choice."""
+        stopping = self.request.stopping
+        return stopping.stop_token_ids | (frozenset() if stopping.ignore_eos else self.eos)
+
+
+@dataclass(slots=True, eq=False)
+class Choice:
+    """One sequence of tokens: the prompt and what was generated after it."""
+
+    job: Job
+    index: int
+    tokens: list[int]
+    keys: PrefixKeys
+    sampler: SamplerRow
+    table: list[int] = field(default_factory=list)
+    computed: int = 0
+    """Tokens whose keys and values are in the cache."""
+    found_blocks: int = 0
+    """Blocks at the start of the table that another choice has computed."""
+    waiting_forks: tuple[int, ...] = ()
+    """Choices that will branch off when the prompt is computed."""
+    trusted: bool = False
+    """Whether finite logits have shown that its blocks hold finite numbers."""
+
+    @property
+    def urgency(self) -> tuple[int, int, int]:
+        """Sorts: less is served first and preempted last."""
+        return self.job.request.priority, self.job.arrival, self.index
+
+    @property
+    def remaining(self) -> int:
+        """Tokens to compute before the next can be sampled; 1 while decoding."""
+        return len(self.tokens) - self.computed
+
+    @property
+    def seats(self) -> int:
+        """How many running sequences this one is, or will be soon."""
+        return 1 + len(self.waiting_forks)
+
+    @property
+    def generated(self) -> int:
+        """Tokens of the output."""
+        return len(self.tokens) - len(self.job.request.prompt)
+
+    def append(self, token: int) -> TokenEnd | None:
+        """Add a sampled token; says whether it ends the choice."""
+        self.tokens.append(token)
+        if self.sampler.history is not None:
+            self.sampler.history.add(token)
+        if self.sampler.banned and self.generated >= self.job.request.stopping.min_tokens:
+            self.sampler.banned = ()
+        return self._end_by(token)
+
+    def _end_by(self, token: int) -> TokenEnd | None:
+        stopping = self.job.request.stopping
+        if token in self.job.eos and not stopping.ignore_eos:
+            return TokenEnd("stop")
+        if token in stopping.stop_token_ids:
+            return TokenEnd("stop", token)
+        if self.generated >= stopping.max_tokens:
+            return TokenEnd("length")
+        return None
+
+    def fork(self, index: int) -> Choice:
+        """A choice of the same job that shares everything computed so far."""
+        twin = first_choice(self.job, self.keys.fork(), index)
+        twin.table = self.table.copy()
+        twin.computed = self.computed
+        twin.found_blocks = len(self.table)
+        return twin
+
+
+def first_choice(job: Job, keys: PrefixKeys, index: int = 0) -> Choice:
+    """A choice that has generated nothing yet."""
+    request = job.request
+    row = sampler_row(request.sampling, request.prompt, index, request.logprobs)
+    if request.stopping.min_tokens > 0:
+        row.banned = tuple(sorted(job.end_ids))
+    return Choice(job, index, list(request.prompt), keys, row)
+
+
+@dataclass(slots=True)
+class Work:
+    """What one step computes for one choice."""
+
+    choice: Choice
+    count: int
+    """Tokens to compute, from `choice.computed` on."""
+    wanted: int
+    """Rows of logits to get, counted from the last."""
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The tokens to compute."""
+        first = self.choice.computed
+        return self.choice.tokens[first : first + self.count]
+
+
+@dataclass(slots=True)
+class StepPlan:
+    """One step of the engine."""
+
+    work: list[Work] = field(default_factory=list)
+    copies: list[tuple[int, int]] = field(default_factory=list)
+    """Blocks to copy first, in order: source, target."""
+    started: list[tuple[Job, int]] = field(default_factory=list)
+    """Requests that leave the queue, with their cached prompt tokens."""
+    preempted: int = 0

@@ -1,0 +1,1 @@
+"""The server's promises about load and access, one class each."""
