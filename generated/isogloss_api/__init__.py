@@ -8,6 +8,8 @@ from importlib.resources import files
 from typing import Any
 
 DOCUMENTS = (
+    "acs",
+    "atoma",
     "nim",
     "service",
 )

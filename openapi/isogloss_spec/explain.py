@@ -15,7 +15,7 @@ from jsonschema_rs import Draft202012Validator, Registry, ValidationError
 
 from isogloss_spec.document import resolve
 from isogloss_spec.faults import Fault, param_of
-from isogloss_spec.json_types import NOUNS, Branches, constants, is_of, type_of, types_of, union
+from isogloss_spec.json_types import Branches, constants, is_of, nouns, plain_nouns, type_of, types_of, union
 from isogloss_spec.types import Document, Json, Path, Schema
 
 FAULT_ORDER = ("unknown_field", "missing_field", "wrong_type", "out_of_range")
@@ -104,7 +104,7 @@ class Explainer:
         schema = resolve(self._document, schema)
         types = types_of(self._document, schema)
         if not is_of(value, types):
-            yield Violation("type", path, {"expected": " or ".join(NOUNS[kind] for kind in types)})
+            yield _wrong_type(types, path)
         elif any(union(schema)):
             yield from self._in_branch(schema, value, path)
         else:
@@ -123,9 +123,11 @@ class Explainer:
             yield from self.violations(branch, value, path)
         else:
             name, allowed = tag
-            wrong = type_of(value[name]) not in {type_of(item) for item in allowed}
-            values = {"allowed": allowed, "expected": NOUNS[type_of(allowed[0])]}
-            yield Violation("type" if wrong else "enum", (*path, name), values)
+            types = list(dict.fromkeys(type_of(item) for item in allowed))
+            if type_of(value[name]) in types:
+                yield Violation("enum", (*path, name), {"allowed": allowed})
+            else:
+                yield _wrong_type(types, (*path, name))
 
     def _wrong_tag(self, schema: Schema, branch: Schema, value: Json) -> tuple[str, list[Json]] | None:
         """The constant member that belongs to no branch, with the constants of all of them."""
@@ -190,6 +192,10 @@ class Explainer:
 
     def _compile(self, schema: Json) -> Draft202012Validator:
         return Draft202012Validator(schema, registry=self._registry, mask="<value>")
+
+
+def _wrong_type(types: list[str], path: Path) -> Violation:
+    return Violation("type", path, {"expected": nouns(types), "kind": plain_nouns(types)})
 
 
 def _step(value: Json, step: str | int) -> str | int:

@@ -18,6 +18,17 @@ NOUNS = {
 }
 
 
+def nouns(types: list[str]) -> str:
+    """Types as an error names them: `an integer or null`."""
+    return " or ".join(NOUNS[kind] for kind in types)
+
+
+def plain_nouns(types: list[str]) -> str:
+    """The same for readers who know neither integers nor null: `a number`."""
+    kinds = ["number" if kind == "integer" else kind for kind in types if kind != "null"]
+    return nouns(list(dict.fromkeys(kinds)))
+
+
 def type_of(value: Json) -> str:
     """The narrowest JSON type of a value: 1.0 is an integer, true is not."""
     if value is None:

@@ -17,7 +17,7 @@ from isogloss_spec.explain import Explainer
 from isogloss_spec.faults import Fault, param_of, shown_name
 from isogloss_spec.features import Features
 from isogloss_spec.parse import parse
-from isogloss_spec.rules import Rule, RuleList
+from isogloss_spec.rules import Expression, Rule, RuleList
 from isogloss_spec.types import Document, Json
 
 
@@ -57,6 +57,11 @@ class Judge:
         self.rules = [Rule(entry) for entry in self._schema.get("x-rules", ())]
         self._request_rules = RuleList([rule for rule in self.rules if rule.stage == "request"])
         self._prompt_rules = RuleList([rule for rule in self.rules if rule.stage == "prompt"])
+        self._computed = {
+            name: Expression(node["x-computed"])
+            for name, node in self._schema.get("properties", {}).items()
+            if "x-computed" in node
+        }
         self._served = [
             name for name, node in self._schema.get("properties", {}).items() if node.get("x-served") == "model"
         ]
@@ -78,8 +83,15 @@ class Judge:
         return verdict
 
     def check_prompt(self, verdict: Verdict, context: Context) -> None:
-        """Judge what only shows once the prompt is tokenized. Raises Fault."""
-        self._prompt_rules.check({"self": verdict.body, "eff": verdict.eff, "ctx": context})
+        """Judge what only shows once the prompt is tokenized. Raises Fault.
+
+        Defaults that depend on the prompt (`x-computed`) are filled into `verdict.eff` first.
+        """
+        variables = {"self": verdict.body, "eff": verdict.eff, "ctx": context}
+        for name, expression in self._computed.items():
+            if verdict.eff[name] is None:
+                verdict.eff[name] = expression.value(variables)
+        self._prompt_rules.check(variables)
 
     def _check_model(self, body: dict[str, Json]) -> None:
         if self._models is None:

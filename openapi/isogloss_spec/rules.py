@@ -29,16 +29,18 @@ def _is_json_object(text: str) -> bool:
         return False
 
 
+def _is_int64(text: str) -> bool:
+    return -_INT64 <= int(text) < _INT64
+
+
 _ANY_MAP = cel.Type.Map(cel.Type.STRING, cel.Type.DYN)
 _ENVIRONMENT = cel.NewEnv(
     variables={"self": _ANY_MAP, "eff": _ANY_MAP, "ctx": _ANY_MAP},
     functions=[
-        cel.FunctionDecl(
-            "isJsonObject",
-            [cel.Overload("is_json_object_string", cel.Type.BOOL, [cel.Type.STRING])],
-        )
+        cel.FunctionDecl(name, [cel.Overload(f"{name}_string", cel.Type.BOOL, [cel.Type.STRING])])
+        for name in ("isJsonObject", "isInt64")
     ],
-    function_impls={"is_json_object_string": _is_json_object},
+    function_impls={"isJsonObject_string": _is_json_object, "isInt64_string": _is_int64},
 )
 
 

@@ -79,7 +79,7 @@ def effective_components(document: Document) -> dict[str, Schema]:
             if inner is not None:
                 pending.append(inner)
             if name not in required:
-                fixed = node.get("x-default") is not None
+                fixed = node.get("x-default") is not None or "x-computed" in node
                 schema["properties"][name] = without_null(node) if fixed else with_null(node)
         schema["required"] = list(schema.get("properties", {}))
     return reachable({"components": {"schemas": found}}, roots)

@@ -67,6 +67,7 @@ def _generate_document(path: Path, target: Path) -> None:
         "name": path.stem,
         "operations": [_operation(document, found) for found in operations(document)],
         "has_requests": bool(request_roots(document)),
+        "has_refusals": any("200" not in found.node["responses"] for found in operations(document)),
     }
     _render("handlers.py.j2", target / "handlers.py", **context)
     _render("document_package.py.j2", target / "__init__.py", **context)
@@ -86,11 +87,12 @@ def _write_sides(document: Document, target: Path, header: str) -> None:
 def _operation(document: Document, found: Operation) -> dict[str, Json]:
     """What the template needs to know of one operation."""
     node = found.node
-    ok = resolve(document, node["responses"]["200"])
+    answers = node["responses"].get("200", {})
+    ok = resolve(document, answers)
     content: Mapping[str, Json] = ok.get("content", {})
     stream = content.get("text/event-stream")
     body = request_schema_name(document, found)
-    json_answer = next(iter(answer_names(document, node["responses"]["200"])), None)
+    json_answer = next(iter(answer_names(document, answers)), None)
     return {
         "id": found.id,
         "method": found.method.upper(),
@@ -98,7 +100,8 @@ def _operation(document: Document, found: Operation) -> dict[str, Json]:
         "summary": node["summary"],
         "body": body,
         "answer": json_answer if "application/json" in content else None,
-        "media_type": next(iter(content)),
+        "media_type": next(iter(content), "application/json"),
+        "refused": not content,
         "chunk": next(event_names(document, stream["schema"])) if stream else None,
         "framing": stream.get("x-stream") if stream else None,
         "statuses": tuple(sorted(int(status) for status in node["responses"])),
