@@ -58,7 +58,7 @@ class Routes(Generic[PromptT]):
 
     async def create_chat_completion(self, exchange: Exchange) -> Never:
         """POST /v1/chat/completions"""
-        return await self._handlers.create_chat_completion()
+        await self._handlers.create_chat_completion()
 
     async def list_models(self, exchange: Exchange) -> Reply[responses.ModelList]:
         """GET /v1/models"""
