@@ -20,6 +20,8 @@ from schemathesis.engine.events import NonFatalError, ScenarioFinished
 from isogloss_conformance.oracle import Oracle, difference
 
 Json = Any
+LARGEST = {"max_tokens": 4, "n": 3, "min_tokens": 4}
+"""What a fuzzed request may ask for at most, so that a real model is not kept busy."""
 _RUN = "x-conformance-run"
 _ORACLES: dict[int, Oracle] = {}
 """Oracles of runs in progress, by the number that the fuzzed copy of the document carries."""
@@ -92,7 +94,8 @@ def fuzz(
     _ORACLES[run] = Oracle(document, models=models, features=features)
     try:
         schema = schemathesis.openapi.from_dict(
-            _bounded(document, models[0], run), config=_config(base_url, examples, seed, headers or {})
+            _copy(document, models[0], run, keyed=bool(headers)),
+            config=_config(base_url, examples, seed, headers or {}),
         )
         report = FuzzReport()
         for event in from_schema(schema).execute():
@@ -102,19 +105,26 @@ def fuzz(
         del _ORACLES[run]
 
 
-def _bounded(document: Mapping[str, Json], model: str, run: int) -> dict[str, Json]:
-    """A copy to draw bodies from: a served model, and small amounts of work. The judge keeps the original."""
+def _copy(document: Mapping[str, Json], model: str, run: int, *, keyed: bool) -> dict[str, Json]:
+    """A copy to draw bodies from: a served model, small amounts of work. The judge keeps the original."""
     copied: dict[str, Json] = copy.deepcopy(dict(document))
     copied[_RUN] = run
     copied["servers"] = [{"url": "/"}]
     for schema in copied["components"]["schemas"].values():
-        for node in schema.get("properties", {}).values():
-            if node.get("x-served") == "model":
-                node["enum"] = [model]
-        for name, largest in (("max_tokens", 4), ("n", 3), ("min_tokens", 4)):
-            if name in schema.get("properties", {}) and "x-rules" in schema:
-                schema["properties"][name]["maximum"] = largest
+        _bound(schema, model)
+    if not keyed:  # a server without keys lets every call in
+        copied.pop("security", None)
     return copied
+
+
+def _bound(schema: dict[str, Json], model: str) -> None:
+    properties = schema.get("properties", {})
+    for node in properties.values():
+        if node.get("x-served") == "model":
+            node["enum"] = [model]
+    if "x-rules" in schema:
+        for name in LARGEST.keys() & properties.keys():
+            properties[name]["maximum"] = LARGEST[name]
 
 
 def _config(base_url: str, examples: int, seed: int, headers: Mapping[str, str]) -> SchemathesisConfig:

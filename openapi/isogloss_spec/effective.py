@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isogloss_spec.document import resolve
-from isogloss_spec.json_types import union
+from isogloss_spec.json_types import types_of, union
 from isogloss_spec.types import Document, Json, Schema
 
 
@@ -13,8 +13,12 @@ class Effective:
     def __init__(self, document: Document, schema: Schema) -> None:
         self._defaults: dict[str, Json] = {}
         self._nested: dict[str, Effective] = {}
+        self._whole: set[str] = set()
+        """Fields whose numbers are integers; JSON may write them as 1.0."""
         for name, node in resolve(document, schema).get("properties", {}).items():
             self._defaults[name] = node.get("x-default")
+            if _integers_only(document, node):
+                self._whole.add(name)
             inner = _object_of(document, node)
             if inner is not None:
                 self._nested[name] = Effective(document, inner)
@@ -22,6 +26,9 @@ class Effective:
     def of(self, body: dict[str, Json]) -> dict[str, Json]:
         """Every field of the schema; None where neither the request nor the document has a value."""
         values = {name: default if body.get(name) is None else body[name] for name, default in self._defaults.items()}
+        for name in self._whole:
+            if type(values[name]) in (float, list):
+                values[name] = _as_integers(values[name])
         for name, nested in self._nested.items():
             if isinstance(values[name], dict):
                 values[name] = nested.of(values[name])
@@ -36,3 +43,19 @@ def _object_of(document: Document, node: Schema) -> Schema | None:
         if schema.get("type") == "object" and schema.get("properties"):
             found.append(schema)
     return found[0] if len(found) == 1 else None
+
+
+def _integers_only(document: Document, node: Schema) -> bool:
+    """Whether the numbers of a field, in lists too, can only be integers."""
+    types = types_of(document, node)
+    if "number" in types:
+        return False
+    lists = [resolve(document, branch) for branch in [node, *union(resolve(document, node))]]
+    items = [schema["items"] for schema in lists if "items" in schema]
+    return "integer" in types or any(_integers_only(document, item) for item in items)
+
+
+def _as_integers(value: Json) -> Json:
+    if isinstance(value, list):
+        return [_as_integers(item) for item in value]
+    return int(value) if isinstance(value, float) else value

@@ -7,6 +7,7 @@ an array and one member of a map at most, so that a body of a million bad items 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -166,19 +167,19 @@ class Explainer:
             if name in value:
                 yield from self.violations(node, value[name], (*path, name))
         if isinstance(rest, Mapping):
-            yield from self._first_below(schema, "additionalProperties", value, path)
+            validator = self._keyword(schema, "additionalProperties")
+            wrong = (name for name, item in value.items() if not validator.is_valid({name: item}))
+            for name in itertools.islice(wrong, 1):
+                yield from self.violations(rest, value[name], (*path, name))
 
     def _items(self, schema: Schema, value: list[Json], path: Path) -> Iterator[Violation]:
-        if "items" in schema:
-            yield from self._first_below(schema, "items", value, path)
-
-    def _first_below(self, schema: Schema, keyword: str, value: Json, path: Path) -> Iterator[Violation]:
-        """The violations of the first item or member that the validator stumbles over."""
+        if "items" not in schema:
+            return
         try:
-            self._keyword(schema, keyword).validate(value)
+            self._keyword(schema, "items").validate(value)
         except ValidationError as error:
-            step = _step(value, error.instance_path[0])
-            yield from self.violations(schema[keyword], value[step], (*path, step))
+            step = int(error.instance_path[0])
+            yield from self.violations(schema["items"], value[step], (*path, step))
 
     def _keyword(self, schema: Schema, keyword: str) -> Draft202012Validator:
         """A validator for one keyword of one schema, compiled at its first use."""
@@ -196,14 +197,6 @@ class Explainer:
 
 def _wrong_type(types: list[str], path: Path) -> Violation:
     return Violation("type", path, {"expected": nouns(types), "kind": plain_nouns(types)})
-
-
-def _step(value: Json, step: str | int) -> str | int:
-    """The key or index that a path of the validator names; it gives digits as a number even in maps."""
-    if isinstance(value, list) or step in value:
-        return step
-    names: list[str] = [name for name in value if name.isdecimal() and int(name) == step]
-    return names[0]
 
 
 def _absolute(node: Json) -> Json:

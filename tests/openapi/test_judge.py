@@ -44,6 +44,7 @@ CASES: list[tuple[dict[str, Any], str, str | None, int]] = [
     ({"logit_bias": {"007": 6}}, "out_of_range", "logit_bias", 422),
     ({"logit_bias": {"1": "6"}}, "wrong_type", "logit_bias.1", 422),
     ({"logit_bias": {"2": 1, "10": None}}, "wrong_type", "logit_bias.10", 422),
+    ({"logit_bias": {"": ""}}, "wrong_type", "logit_bias.", 422),
     ({"response_format": {}}, "missing_field", "response_format.type", 422),
     ({"response_format": {"type": "prose"}}, "out_of_range", "response_format.type", 422),
     ({"response_format": {"type": 5}}, "wrong_type", "response_format.type", 422),
@@ -140,6 +141,11 @@ def test_effective_values(judge: Judge) -> None:
     assert eff["stream_options"] == {"include_usage": False, "continuous_usage_stats": False}
     assert eff["seed"] is None
     assert eff["add_special_tokens"] is True
+
+
+def test_whole_numbers_written_as_decimals_are_integers(judge: Judge) -> None:
+    eff = judge.check_body(MINIMAL | {"n": 2.0, "prompt": [[1.0, 2], [3]], "temperature": 1.0}).eff
+    assert (repr(eff["n"]), repr(eff["prompt"]), repr(eff["temperature"])) == ("2", "[[1, 2], [3]]", "1.0")
 
 
 FITS = {
