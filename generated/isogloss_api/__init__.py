@@ -10,6 +10,7 @@ from typing import Any
 DOCUMENTS = (
     "acs",
     "atoma",
+    "mindie",
     "nim",
     "service",
 )

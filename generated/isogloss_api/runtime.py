@@ -25,6 +25,10 @@ class Context(TypedDict, total=False):
     hidden_size: int
     depth: int
     messages_chars: int
+    empty_messages: int
+    tool_messages_without_id: int
+    unreadable_parts: int
+    stop_chars: int
     media: dict[str, int]
     server: dict[str, int]
 

@@ -30,6 +30,14 @@ class Context(TypedDict, total=False):
     """Depth of nesting of the body."""
     messages_chars: int
     """Characters of all messages together."""
+    empty_messages: int
+    """Messages without content that must have some."""
+    tool_messages_without_id: int
+    """Messages of role `tool` that name no call."""
+    unreadable_parts: int
+    """Content parts that do not hold exactly the one thing that their type names."""
+    stop_chars: int
+    """Characters of all stop texts together."""
     media: dict[str, int]
     """Number of media parts by kind, and their sizes."""
     server: dict[str, int]
