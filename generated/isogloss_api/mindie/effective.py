@@ -39,7 +39,7 @@ class MediaObject(TypedDict):
 
 class InputAudio(TypedDict):
     """
-    Sound as base64.
+    Sound in the request itself.
     """
 
     data: str
@@ -172,9 +172,6 @@ class ContentPart(TypedDict):
     Sound (mp3, wav, flac).
     """
     input_audio: NotRequired[InputAudio]
-    """
-    Sound in the request itself.
-    """
 
 
 class CalledFunction(TypedDict):

@@ -40,7 +40,7 @@ class MediaObject(BaseModel):
 
 class InputAudio(BaseModel):
     """
-    Sound as base64.
+    Sound in the request itself.
     """
 
     model_config = ConfigDict(
@@ -199,9 +199,6 @@ class ContentPart(BaseModel):
     Sound (mp3, wav, flac).
     """
     input_audio: InputAudio | MISSING = MISSING
-    """
-    Sound in the request itself.
-    """
 
 
 class CalledFunction(BaseModel):

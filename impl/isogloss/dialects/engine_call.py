@@ -16,6 +16,9 @@ RETRY_AFTER = 1
 _IN_FLIGHT = 64
 """Prompts of one call that are in the engine at the same time, so that no call fills its queue alone."""
 
+_AHEAD = 8
+"""Events that may wait for the reader: few, so that a slow reader slows the engine down."""
+
 
 def run(engine: Engine, requests: Sequence[GenerationRequest]) -> AsyncGenerator[tuple[int, Event], None]:
     """Events of all requests, each with its request's position; those of one request keep their order.
@@ -46,8 +49,7 @@ async def _alone(engine: Engine, request: GenerationRequest) -> AsyncGenerator[t
 
 
 async def _merged(engine: Engine, requests: Sequence[GenerationRequest]) -> AsyncGenerator[tuple[int, Event], None]:
-    # A short queue lets the requests take turns, and a slow reader slows them down.
-    queue: asyncio.Queue[tuple[int, Event | Exception | None]] = asyncio.Queue(_IN_FLIGHT)
+    queue: asyncio.Queue[tuple[int, Event | Exception | None]] = asyncio.Queue(_AHEAD)
     places = asyncio.Semaphore(_IN_FLIGHT)
     pumps = [
         asyncio.create_task(_pump(engine, request, position, places, queue))
@@ -74,6 +76,7 @@ async def _pump(
         async with places, aclosing(engine.generate(request)) as events:
             async for event in events:
                 await queue.put((position, event))
+                await asyncio.sleep(0)  # an engine that is never late must not keep the other prompts from theirs
     except Exception as error:  # whatever it is, it belongs to the reader of the merged stream
         await queue.put((position, error))
     else:

@@ -36,6 +36,7 @@ class Pages:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer or hand on."""
         state = state_of(scope)
         page = state.route.page
         if page is None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from isogloss_api.runtime import Framing, Operation, Reply, Stream
+from isogloss_spec import Fault
 from starlette.types import Receive, Scope, Send
 
 from isogloss.web.answers import encoded_headers, send_reply
@@ -18,13 +20,13 @@ from isogloss.web.limits.body import BodyReader
 from isogloss.web.limits.media_type import check_media_type
 from isogloss.web.routing import Api
 from isogloss.web.state import RequestState, state_of
-from isogloss_api.runtime import Framing, Operation, Reply, Stream
-from isogloss_spec import Fault
 
 _JUDGED_ON_THE_LOOP = 64 * 1024
 """Bytes. Larger bodies are judged in a thread, so that other requests go on."""
 
 _PLAIN = Framing(None, None)
+_Whole = tuple[Reply[Any], Mapping[str, str]]
+"""A whole answer and its own headers."""
 
 
 class Endpoint:
@@ -35,6 +37,7 @@ class Endpoint:
         self._operation = operation
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         state = state_of(scope)
         answer = await self._function(BareExchange(state))
         assert isinstance(answer, Reply), "operations without a body do not stream"
@@ -58,6 +61,7 @@ class BodyEndpoint:
         self._running = running
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         state = state_of(scope)
         check_media_type(state.headers)
         stream = EventStream(send, state, self._framing)
@@ -74,7 +78,7 @@ class BodyEndpoint:
                 reply, headers = whole
                 await send_reply(send, state, reply.body, self._operation.media_type, encoded_headers(headers))
 
-    async def _answer(self, state: RequestState, receive: Receive, stream: EventStream) -> tuple[Reply[Any], Mapping[str, str]] | None:
+    async def _answer(self, state: RequestState, receive: Receive, stream: EventStream) -> _Whole | None:
         async with Interruptible(self._running) as block:
             exchange = await self._judged(state, block, receive)
             block.watch(receive)

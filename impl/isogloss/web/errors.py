@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-
 from isogloss_spec import Fault, FaultTable
 
 _OURS = frozenset({"engine_failure", "overloaded"})

@@ -8,12 +8,12 @@ from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import Any
 
 import orjson
+from isogloss_api.runtime import Framing
 from starlette.types import Send
 
 from isogloss.web.answers import encoded_headers
 from isogloss.web.errors import RenderedError
 from isogloss.web.state import RequestState
-from isogloss_api.runtime import Framing
 
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

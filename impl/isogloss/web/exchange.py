@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from isogloss.web.state import RequestState
 from isogloss_api.runtime import Call, Context
 from isogloss_spec import Judge, Verdict
+
+from isogloss.web.state import RequestState
 
 _HINT = b"x-isogloss-"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from isogloss_spec import Fault
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from isogloss.web.answers import send_error
@@ -9,7 +10,6 @@ from isogloss.web.errors import ClientGone
 from isogloss.web.log import log_failure, log_refusal
 from isogloss.web.routing import Route, RouteTable
 from isogloss.web.state import RequestState, state_of
-from isogloss_spec import Fault
 
 _CLIENT_CLOSED_REQUEST = 499
 """Never sent; the log's word for an answer that nobody waited for."""
@@ -32,6 +32,7 @@ class Failures:
         self._table = table
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on, and answer what comes back as an exception."""
         state = state_of(scope)
         try:
             await self._app(scope, receive, send)

@@ -6,12 +6,12 @@ import os
 import re
 from time import perf_counter
 
+from isogloss_spec import Fault
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from isogloss.web.log import log_request
 from isogloss.web.routing import Route, RouteTable
 from isogloss.web.state import KEY, RequestState
-from isogloss_spec import Fault
 
 _WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
@@ -24,6 +24,7 @@ class Identity:
         self._table = table
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on with an id, then log."""
         assert scope["type"] == "http", "the server is started without lifespan and websockets"
         begun = perf_counter()
         headers = dict(scope["headers"])

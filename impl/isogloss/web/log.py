@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import traceback
 
-from isogloss.web.state import RequestState
 from isogloss_spec import Fault
+
+from isogloss.web.state import RequestState
 
 access = logging.getLogger("isogloss.access")
 failures = logging.getLogger("isogloss.web")

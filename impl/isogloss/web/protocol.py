@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from asyncio import BaseTransport, TimerHandle
+from asyncio import AbstractEventLoop, BaseTransport, TimerHandle
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
@@ -16,7 +18,7 @@ class ConnectionLimits:
     """Bounds on one connection; times in seconds."""
 
     header_timeout_s: float = 20.0
-    """From the connection's start to the end of the request's header; later requests get the idle time on top."""
+    """From the connection's start to the end of the request's header; a later request gets the idle time on top."""
     header_bytes: int = 64 * 1024
     """Largest request line and header together; more is 431."""
     write_timeout_s: float = 60.0
@@ -26,35 +28,45 @@ class ConnectionLimits:
 class ServerConfig(uvicorn.Config):
     """uvicorn's settings and ours."""
 
-    def __init__(self, *args: Any, connection: ConnectionLimits, **kwargs: Any) -> None:
-        super().__init__(*args, http=BoundedProtocol, **kwargs)
+    def __init__(self, app: ASGIApp, connection: ConnectionLimits, **options: Any) -> None:
+        super().__init__(app, http=BoundedProtocol, **options)
         self.connection = connection
+
+
+class HeaderTooLargeError(Exception):
+    """Ends the parser's work on a request."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
     """Cuts connections that don't get their header done, and readers that don't read.
 
-    A cut reader shows to the app as a disconnect, which cancels the handler.
+    What is no request yet is answered in plain text, in no dialect. A cut reader shows to the app as a disconnect,
+    which cancels the handler.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.access_log = False  # the app writes its own, and uvicorn decides by the root logger's handlers
         self._limits = cast(ServerConfig, self.config).connection
-        self._header_clock: TimerHandle | None = None
-        self._write_clock: TimerHandle | None = None
-        self._header_size = 0
+        self._header_clock = _Clock(self.loop)
+        self._write_clock = _Clock(self.loop)
         self._in_header = True
+        self._header_size = 0
+        """Bytes received since the header began."""
 
     def connection_made(self, transport: BaseTransport) -> None:
+        """The header's time starts here."""
         super().connection_made(transport)  # type: ignore[arg-type]  # uvicorn narrows the type
-        self._header_clock = self.loop.call_later(self._limits.header_timeout_s, self._header_late)
+        self._header_clock.start(self._limits.header_timeout_s, self._header_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._header_clock = _stop(self._header_clock)
-        self._write_clock = _stop(self._write_clock)
+        """No clock outlives the connection."""
+        self._header_clock.stop()
+        self._write_clock.stop()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Bound a header that is still incomplete."""
         if self._in_header:
             self._header_size += len(data)
         super().data_received(data)
@@ -62,43 +74,76 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
+        """Bound a header that came in few pieces, with other bytes behind it."""
         self._in_header = False
-        self._header_clock = _stop(self._header_clock)
+        self._header_clock.stop()
+        if self._header_size > self._limits.header_bytes < self._exact_header_size():
+            raise HeaderTooLargeError  # the parser turns it into its own error, which leads to send_400_response
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        """From here on, bytes belong to the next request's header."""
         super().on_message_complete()
         self._in_header = True
         self._header_size = 0
 
     def on_response_complete(self) -> None:
+        """The next header's time starts here, unless it has come already."""
         super().on_response_complete()
-        if not self.transport.is_closing() and self._in_header:
-            self._header_clock = _stop(self._header_clock)
-            late = self.timeout_keep_alive + self._limits.header_timeout_s
-            self._header_clock = self.loop.call_later(late, self._header_late)
+        if self.cycle.response_complete and not self.transport.is_closing():
+            self._header_clock.start(self.timeout_keep_alive + self._limits.header_timeout_s, self._header_late)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what the parser refused."""
+        too_large = self._header_size > self._limits.header_bytes
+        self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if too_large else HTTPStatus.BAD_REQUEST)
 
     def pause_writing(self) -> None:
+        """The reader is behind."""
         super().pause_writing()
-        self._write_clock = self.loop.call_later(self._limits.write_timeout_s, self.transport.abort)
+        self._write_clock.start(self._limits.write_timeout_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        self._write_clock = _stop(self._write_clock)
+        """The reader has caught up."""
+        self._write_clock.stop()
         super().resume_writing()
 
+    def _exact_header_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+
     def _header_late(self) -> None:
-        self._refuse(HTTPStatus.REQUEST_TIMEOUT)
+        if self._in_header and self._header_size:
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT)
+        else:
+            self.transport.close()
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Answer what is no request yet, in no dialect, and close."""
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:
-            head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-            self.transport.write(head.encode())
+        if self.cycle is None or self.cycle.response_complete:  # else the bytes would land in an answer
+            text = f"{status.phrase}\n"
+            head = (
+                f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+                f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
+            )
+            self.transport.write((head + text).encode())
         self.transport.close()
 
 
-def _stop(clock: TimerHandle | None) -> None:
-    if clock is not None:
-        clock.cancel()
+class _Clock:
+    """A timer that can be started anew and stopped."""
+
+    __slots__ = ("_handle", "_loop")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._handle: TimerHandle | None = None
+
+    def start(self, seconds: float, action: Callable[[], None]) -> None:
+        self.stop()
+        self._handle = self._loop.call_later(seconds, action)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from dataclasses import dataclass
 from typing import Any
 
-from isogloss.web.errors import ErrorRenderer
-from isogloss.web.pages import Page
 from isogloss_api.runtime import Exchange, Operation, Reply, Stream
 from isogloss_spec import Fault, Judge
+
+from isogloss.web.errors import ErrorRenderer
+from isogloss.web.pages import Page
 
 Answer = Reply[Any] | Stream[Any]
 RouteFunction = Callable[[Exchange], Awaitable[Answer]]

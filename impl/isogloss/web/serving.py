@@ -32,7 +32,8 @@ class Serving:
 
 def listen(host: str, port: int) -> socket.socket:
     """A bound socket; port 0 picks one. Raises OSError, so a port that is taken shows before anything is loaded."""
-    family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    choices = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, proto, _, address = choices[0]
     sock = socket.socket(family, kind, proto)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -49,7 +50,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, serving: Serving, drain: Drain, started: Callable[[], None]) -> None:
         config = ServerConfig(
             app,
-            connection=serving.connection,
+            serving.connection,
             interface="asgi3",
             ws="none",
             lifespan="off",

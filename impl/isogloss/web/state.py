@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from isogloss.web.routing import Route
 from isogloss_spec import Fault
+
+from isogloss.web.routing import Route
 
 KEY = "isogloss.request"
 """Where a scope holds the state."""

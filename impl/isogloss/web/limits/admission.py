@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from isogloss_spec import Fault
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from isogloss.web.state import state_of
-from isogloss_spec import Fault
 
 
 class Admission:
@@ -24,6 +24,7 @@ class Admission:
         self._open_per_key: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on if there is room."""
         state = state_of(scope)
         if not state.route.operation.has_body:
             await self._app(scope, receive, send)

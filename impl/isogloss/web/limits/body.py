@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from isogloss_spec import Fault
 from starlette.types import Receive
 
 from isogloss.web.errors import ClientGone
-from isogloss_spec import Fault
 
 
 class BodyReader:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from isogloss_spec import Fault
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from isogloss.web.interrupt import Interruptible
 from isogloss.web.state import state_of
-from isogloss_spec import Fault
 
 
 class Drain:
@@ -34,6 +34,7 @@ class DrainGate:
         self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on unless the server stops."""
         if self._drain.active and "overloaded" in state_of(scope).route.operation.faults:
             raise Fault("overloaded")
         await self._app(scope, receive, send)

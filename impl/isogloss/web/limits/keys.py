@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from hashlib import sha256
 from hmac import compare_digest
 
+from isogloss_spec import Fault
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from isogloss.web.routing import Route
 from isogloss.web.state import state_of
-from isogloss_spec import Fault
 
 _NAME_LENGTH = 8
 
@@ -45,6 +45,7 @@ class Keys:
         self._ring = ring
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on if the key is good."""
         if self._ring:
             state = state_of(scope)
             if not (isinstance(state.target, Route) and state.target.operation.public):

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import isogloss.engine.torch
 import pytest
 import torch
-
-import isogloss.engine.torch
 from isogloss.engine.api import GenerationRequest, Sampling, Stopping
 from isogloss.engine.tokens import Admitted, PromptScored, Sampled
 from isogloss.engine.torch.core import EngineCore
@@ -83,7 +82,7 @@ def build_tokenizer() -> Any:
         show_progress=False,
     )
     tokenizer.train_from_iterator([TEXT], trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")  # noqa: S106
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
 
 
 class Zoo:

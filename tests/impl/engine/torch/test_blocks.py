@@ -5,7 +5,6 @@ from collections import Counter
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-
 from isogloss.engine.torch.blocks import BlockPool, PrefixKeys
 from isogloss.engine.torch.executor import NULL_BLOCK
 

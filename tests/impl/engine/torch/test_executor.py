@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from isogloss.engine.torch.executor import Span, UnsupportedModelError
 from isogloss.engine.torch.transformers_executor import PreparedModel
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from isogloss.engine.api import Sampling
 from isogloss.engine.torch.sampler import SamplerRow, sample, sampler_row, seeded
 from isogloss.engine.torch.scores import score_rows
@@ -186,7 +185,9 @@ def test_choices_of_one_seed_differ_and_unseeded_ones_too():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-@pytest.mark.parametrize("sampling", [Sampling(temperature=0), Sampling(seed=1), Sampling(top_p=0.5, min_p=0.1)])
+@pytest.mark.parametrize(
+    "sampling", [Sampling(temperature=0), Sampling(seed=1), Sampling(top_p=0.5, min_p=0.1, seed=3)]
+)
 def test_a_row_that_is_not_finite_fails_alone(bad, sampling):
     logits = logits_of(2, 3, 700)
     rows = [sampler_row(replace(sampling), [0], index, 1) for index in range(3)]
