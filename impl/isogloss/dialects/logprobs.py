@@ -60,7 +60,7 @@ class Form:
         values: dict[str, float] = {}
         for other in score.top[: self.alternatives]:
             name = self.name(other.id, text if other.id == chosen.id else other.text)
-            values.__setitem__(name, finite(other.logprob))
+            values.setdefault(name, finite(other.logprob))
         values.setdefault(self.name(chosen.id, text), finite(chosen.logprob))
         return values
 

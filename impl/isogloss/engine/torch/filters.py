@@ -12,8 +12,11 @@ import torch
 
 from isogloss.engine.api import Sampling
 
-NUCLEUS_WIDTHS = (128, 2048)
-"""How many of the best candidates to look at for top_p before all are sorted."""
+FIRST_LOOK = 128
+"""How many of the best candidates to look at for top_p before the whole row is counted."""
+BUCKETS = 2048
+BUCKETS_PER_UNIT = 64.0
+"""Buckets that one unit of logit falls into; the last bucket takes all the rest."""
 
 
 def keep_floor(logits: torch.Tensor, samplings: Sequence[Sampling]) -> torch.Tensor | None:
@@ -54,21 +57,39 @@ def _top_k_floor(logits: torch.Tensor, counts: list[int]) -> torch.Tensor:
 
 
 def _top_p_floor(logits: torch.Tensor, floor: torch.Tensor, shares: list[float]) -> torch.Tensor:
+    """The candidate that reaches the wanted share of what earlier filters left is the last kept."""
     peak = logits.amax(dim=-1, keepdim=True)
     kept = (logits - peak).exp_().masked_fill_(logits < floor[:, None], 0)
     wanted = torch.tensor(shares, dtype=torch.float64, device=logits.device)
     wanted = wanted * kept.sum(dim=-1, dtype=torch.float64)
-    result = floor.clone()
-    open_rows = torch.arange(len(shares), device=logits.device)
-    for width in (*NUCLEUS_WIDTHS, logits.shape[1]):
-        best = logits[open_rows].topk(min(width, logits.shape[1]), dim=-1).values
-        weights = (best - peak[open_rows]).exp_().double()
-        reached = weights.cumsum(dim=-1)
-        # The candidate that reaches the wanted mass is the last one kept.
-        last = (reached < wanted[open_rows, None]).sum(dim=-1)
-        done = last < best.shape[1]
-        result[open_rows[done]] = best[done].gather(1, last[done, None])[:, 0]
-        open_rows = open_rows[~done]
-        if len(open_rows) == 0:
-            break
+    best = logits.topk(min(FIRST_LOOK, logits.shape[1]), dim=-1).values
+    last = _reached(best, peak, wanted[:, None])
+    done = last < best.shape[1]
+    result = best.gather(1, last.clamp(max=best.shape[1] - 1)[:, None])[:, 0]
+    if not done.all():
+        rest = ~done
+        result[rest] = _search_floor(logits[rest], kept[rest], wanted[rest])
     return result
+
+
+def _reached(best: torch.Tensor, peak: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """How many of the candidates [*, best first] lie before the one that reaches the mass."""
+    weights = (best - peak).exp_().double()
+    return (weights.cumsum(dim=-1) < wanted).sum(dim=-1)
+
+
+def _search_floor(logits: torch.Tensor, kept: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """Counts mass in buckets of similar logits and sorts only the one that reaches what is wanted:
+    sorting whole rows would take longer than the model."""
+    peak = logits.amax(dim=-1, keepdim=True)
+    bucket = ((peak - logits) * BUCKETS_PER_UNIT).clamp_(max=BUCKETS - 1).long()
+    mass = torch.zeros(len(logits), BUCKETS, dtype=torch.float64, device=logits.device)
+    reached = mass.scatter_add_(1, bucket, kept.double()).cumsum(dim=-1)
+    last = (reached < wanted[:, None]).sum(dim=-1).clamp_(max=BUCKETS - 1)
+    before = (reached - mass).gather(1, last[:, None])[:, 0]
+    floors = []
+    for row, number in enumerate(last.tolist()):
+        best = logits[row][bucket[row] == number].sort(descending=True).values
+        index = _reached(best, peak[row], wanted[row] - before[row])
+        floors.append(best[index.clamp(max=len(best) - 1)])
+    return torch.stack(floors)

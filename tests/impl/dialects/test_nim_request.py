@@ -1,0 +1,96 @@
+"""What each field of a request asks of the engine."""
+
+from __future__ import annotations
+
+import pytest
+
+
+async def test_defaults_switch_everything_off(caller, engine):
+    await caller.ask()
+    (request,) = engine.requests
+    assert request.prompt == engine.tokenizer.encode("Hi")
+    assert (request.n, request.logprobs, request.prompt_logprobs) == (1, None, None)
+    sampling, stopping = request.sampling, request.stopping
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p) == (1, 1, 0, 0)
+    assert (sampling.presence_penalty, sampling.frequency_penalty, sampling.repetition_penalty) == (0, 0, 1)
+    assert (sampling.logit_bias, sampling.seed) == ({}, None)
+    assert (stopping.max_tokens, stopping.min_tokens, stopping.stop) == (16, 0, ())
+    assert not stopping.include_stop
+    assert not stopping.ignore_eos
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "name", "wanted"),
+    [
+        ("temperature", 0.5, "temperature", 0.5),
+        ("top_p", 0.25, "top_p", 0.25),
+        ("top_k", 7, "top_k", 7),
+        ("top_k", -1, "top_k", 0),
+        ("min_p", 0.1, "min_p", 0.1),
+        ("presence_penalty", 1.5, "presence_penalty", 1.5),
+        ("frequency_penalty", -1.5, "frequency_penalty", -1.5),
+        ("repetition_penalty", 1.25, "repetition_penalty", 1.25),
+        ("logit_bias", {"3": 1.5, "4": -2}, "logit_bias", {3: 1.5, 4: -2}),
+        ("logit_bias", {}, "logit_bias", {}),
+        ("seed", -5, "seed", -5),
+    ],
+)
+async def test_sampling(caller, engine, field, value, name, wanted):
+    await caller.ask(**{field: value})
+    assert getattr(engine.requests[0].sampling, name) == wanted
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "name", "wanted"),
+    [
+        ("max_tokens", 3, "max_tokens", 3),
+        ("max_tokens", None, "max_tokens", 16),
+        ("min_tokens", 2, "min_tokens", 2),
+        ("stop", "end", "stop", ("end",)),
+        ("stop", ["a", "b"], "stop", ("a", "b")),
+        ("stop", [], "stop", ()),
+        ("include_stop_str_in_output", True, "include_stop", True),
+        ("ignore_eos", True, "ignore_eos", True),
+    ],
+)
+async def test_stopping(caller, engine, field, value, name, wanted):
+    await caller.ask(**{field: value})
+    assert getattr(engine.requests[0].stopping, name) == wanted
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({}, None),
+        ({"logprobs": 2}, None),
+        ({"echo": True}, None),
+        ({"echo": True, "logprobs": 2}, 2),
+        ({"echo": True, "logprobs": 0}, 0),
+        ({"prompt_logprobs": 3}, 3),
+        ({"prompt_logprobs": 0}, 0),
+        ({"echo": True, "logprobs": 2, "prompt_logprobs": 1}, 2),
+        ({"echo": True, "logprobs": 2, "prompt_logprobs": 9}, 9),
+    ],
+)
+async def test_prompt_is_scored_only_for_an_answer_that_shows_it(caller, engine, fields, wanted):
+    await caller.ask(**fields)
+    assert engine.requests[0].prompt_logprobs == wanted
+
+
+async def test_stream_never_scores_the_prompt(caller, engine):
+    await caller.chunks(prompt_logprobs=0)
+    assert engine.requests[0].prompt_logprobs is None
+
+
+async def test_every_prompt_has_the_same_seed_and_its_own_request_id(caller, engine):
+    await caller.ask(prompt=["a", "b"], n=3, seed=9)
+    first, second = engine.requests
+    assert first.n == second.n == 3
+    assert first.sampling.seed == second.sampling.seed == 9
+    assert first.request_id != second.request_id
+    assert "the-client's-id" not in first.request_id
+
+
+async def test_hints_reach_the_engine(caller, engine):
+    await caller.answer(hints={"x-isogloss-script": "abc"})
+    assert engine.requests[0].hints == {"x-isogloss-script": "abc"}

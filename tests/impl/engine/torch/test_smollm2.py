@@ -1,0 +1,58 @@
+"""The embedded model, in float32, against transformers' generate()."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import torch
+from isogloss.engine.api import Delta, Sampling, Stopping
+from isogloss.engine.torch.engine import TorchEngine
+from isogloss.engine.torch.settings import TorchSettings
+
+pytestmark = pytest.mark.model
+
+QUESTIONS = [
+    "What is the capital of France? Answer in one sentence.",
+    "List three colors.",
+    "Explain gravity to a child in two sentences please.",
+    "Hi",
+]
+
+
+def as_chat(question: str) -> str:
+    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+
+
+@pytest.fixture
+async def engine(smollm2):
+    assert smollm2.is_dir()
+    engine = TorchEngine(TorchSettings("smollm2", dtype="fp32", max_model_len=512, prefill_budget=24))
+    await engine.start()
+    yield engine
+    await engine.stop()
+
+
+async def test_greedy_tokens_equal_generate(engine, smollm2, ask, greedy_reference):
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415
+
+    model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32).eval()
+    prompts = [engine.tokenizer.encode(as_chat(question)) for question in QUESTIONS]
+
+    async def tokens(prompt, delay):
+        await asyncio.sleep(delay)
+        deltas = [e async for e in engine.generate(ask(prompt, 20)) if isinstance(e, Delta)]
+        return [token for delta in deltas for token in delta.token_ids]
+
+    results = await asyncio.gather(*(tokens(prompt, 0.1 * i) for i, prompt in enumerate(prompts)))
+    assert results == [greedy_reference(model, prompt, 20) for prompt in prompts]
+
+
+async def test_it_knows_the_capital_of_france_and_stops(engine, ask):
+    prompt = engine.tokenizer.encode(as_chat(QUESTIONS[0]))
+    request = ask(prompt, 40, Sampling(temperature=0), stopping=Stopping(40))
+    deltas = [e async for e in engine.generate(request) if isinstance(e, Delta)]
+    assert "Paris" in "".join(delta.text for delta in deltas)
+    assert deltas[-1].finish.reason == "stop"
+    assert engine.card.chat_template
+    assert (engine.card.name, engine.card.vocab_size, engine.card.context_length) == ("smollm2", 49152, 512)

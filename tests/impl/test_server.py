@@ -1,0 +1,65 @@
+"""The composition root."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import httpx
+import pytest
+from isogloss.server import StartError, make_app, make_engine, serve
+from isogloss.settings import Settings
+
+
+def test_the_scripted_server_needs_no_torch() -> None:
+    code = (
+        "import sys\n"
+        "from isogloss.server import make_engine\n"
+        "from isogloss.settings import Settings\n"
+        "make_engine(Settings(engine='scripted'))\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+async def test_settings_reach_the_engine_and_the_judge() -> None:
+    engine = make_engine(Settings(engine="scripted", model_name="mine", max_model_len=8))
+    await engine.start()
+    assert (engine.card.name, engine.card.context_length) == ("mine", 8)
+    transport = httpx.ASGITransport(make_app(Settings(engine="scripted"), engine))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        good = await client.post("/v1/completions", json={"model": "mine", "prompt": "hi", "max_tokens": 2})
+        assert good.status_code == 200
+        bad = await client.post("/v1/completions", json={"model": "smollm2", "prompt": "hi"})
+        assert bad.status_code == 404
+        feature = await client.post("/v1/completions", json={"model": "mine", "prompt": "hi", "guided_regex": "a"})
+        assert feature.status_code == 400
+    await engine.stop()
+
+
+async def test_what_the_engine_is_left_to_choose_is_not_passed() -> None:
+    engine = make_engine(Settings(engine="scripted"))
+    await engine.start()
+    assert engine.card.context_length == 4096
+    await engine.stop()
+
+
+def test_an_engine_that_does_not_start_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        async def start(self) -> None:
+            raise OSError("the disk is full")
+
+    monkeypatch.setattr("isogloss.server.make_engine", lambda settings: Broken())
+    with pytest.raises(StartError, match=r"^the engine did not start: the disk is full$"):
+        serve(Settings(engine="scripted", port=0), lambda what: None)
+
+
+def test_a_server_open_to_all_is_warned_about(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("isogloss.server._listen", lambda settings: (_ for _ in ()).throw(StartError("no")))
+    for host, warned in (("127.0.0.1", False), ("0.0.0.0", True)):
+        caplog.clear()
+        with pytest.raises(StartError):
+            serve(Settings(engine="scripted", host=host), lambda what: None)
+        assert ("no keys are set" in caplog.text) is warned
