@@ -20,7 +20,7 @@ class Fragment:
     index: int
     text: str
     logprobs: Logprobs | None
-    """None if the call does not want any."""
+    """None if the call does not want any; empty lists where text came without a token or before its token is due."""
     finish: Finish | None
     """Set in the last fragment of a choice."""
 

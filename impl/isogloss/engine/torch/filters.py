@@ -85,7 +85,9 @@ def _search_floor(logits: torch.Tensor, kept: torch.Tensor, wanted: torch.Tensor
     bucket = ((peak - logits) * BUCKETS_PER_UNIT).clamp_(max=BUCKETS - 1).long()
     mass = torch.zeros(len(logits), BUCKETS, dtype=torch.float64, device=logits.device)
     reached = mass.scatter_add_(1, bucket, kept.double()).cumsum(dim=-1)
-    last = (reached < wanted[:, None]).sum(dim=-1).clamp_(max=BUCKETS - 1)
+    # Sums in another order may fall short of the whole by a last bit.
+    wanted = torch.minimum(wanted, reached[:, -1])
+    last = (reached < wanted[:, None]).sum(dim=-1)
     before = (reached - mass).gather(1, last[:, None])[:, 0]
     floors = []
     for row, number in enumerate(last.tolist()):

@@ -144,7 +144,7 @@ def _draw(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int]:
     heat = torch.tensor([[s.temperature] for s in samplings], device=logits.device)
     logits = logits.div_(heat)
     floor = keep_floor(logits, samplings)
-    weights = (logits - logits.amax(dim=-1, keepdim=True)).exp_()
+    weights = logits.softmax(dim=-1)
     if floor is not None:
         weights.masked_fill_(logits < floor[:, None], 0)
     uniform = [row.random.random() for row in rows if row.random is not None]
@@ -158,13 +158,13 @@ def _invert(weights: torch.Tensor, uniform: torch.Tensor) -> list[int]:
     """
     padded = pad(weights, (0, -weights.shape[1] % SEGMENT))
     segments = padded.view(len(weights), -1, SEGMENT)
-    sums = segments.sum(dim=-1, dtype=torch.float64).cumsum(dim=-1)
+    sums = segments.sum(dim=-1).double().cumsum(dim=-1)
     target = _below(uniform * sums[:, -1], sums[:, -1])
     segment = torch.searchsorted(sums, target[:, None], right=True)
     before = pad(sums, (1, 0)).gather(1, segment)[:, 0]
     rows = torch.arange(len(weights), device=weights.device)
     inner = segments[rows, segment[:, 0]].double().cumsum(dim=-1)
-    # The two sums may differ in the last bit, so the rest may reach the end of the segment.
+    # The two sums may differ in the last bits, so the rest may reach the end of the segment.
     rest = _below(target - before, inner[:, -1])
     offset = torch.searchsorted(inner, rest[:, None], right=True)
     tokens: list[int] = (segment * SEGMENT + offset)[:, 0].tolist()

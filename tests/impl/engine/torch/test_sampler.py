@@ -155,6 +155,15 @@ def test_a_wide_nucleus_is_found_beyond_the_first_candidates():
     assert len(tokens) > 150
 
 
+@pytest.mark.parametrize("width", [90, 5000])
+def test_a_share_just_below_one_keeps_all_that_counts(width):
+    for seed in range(20):
+        row = sampler_row(Sampling(top_p=1 - 2**-53, temperature=3.0, seed=seed), [0], 0, None)
+        open_row = sampler_row(Sampling(temperature=3.0, seed=seed), [0], 0, None)
+        logits = logits_of(seed, width=width)
+        assert sample(logits, [row]) == sample(logits, [open_row])
+
+
 def test_a_seed_gives_the_same_tokens_alone_and_in_company():
     logits = logits_of(9, 8, 3000)
     sampling = Sampling(temperature=0.9, top_p=0.8, seed=11)
