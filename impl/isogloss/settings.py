@@ -90,6 +90,13 @@ class Settings(BaseSettings):
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
+    @field_validator("port", mode="before")
+    @classmethod
+    def _explain_port(cls, value: object) -> object:
+        if isinstance(value, str) and value.startswith("tcp://"):
+            raise ValueError("is what Kubernetes sets for a service called isogloss; set enableServiceLinks: false")
+        return value
+
     @field_validator("api_keys")
     @classmethod
     def _check_keys(cls, keys: tuple[SecretStr, ...] | None) -> tuple[SecretStr, ...] | None:

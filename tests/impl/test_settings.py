@@ -116,3 +116,9 @@ def test_every_setting_is_described_and_grouped() -> None:
     for name, field in Settings.model_fields.items():
         assert field.description, name
         assert field.json_schema_extra["group"] in ("server", "engine", "limits"), name  # type: ignore[index, call-overload]
+
+
+def test_the_variable_that_kubernetes_sets_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISOGLOSS_PORT", "tcp://10.0.0.1:80")
+    with pytest.raises(SettingsError, match="enableServiceLinks"):
+        load_settings({})
