@@ -25,14 +25,17 @@ class Effective:
 
     def of(self, body: dict[str, Json]) -> dict[str, Json]:
         """Every field of the schema; None where neither the request nor the document has a value."""
-        values = {name: default if body.get(name) is None else body[name] for name, default in self._defaults.items()}
-        for name in self._whole:
-            if type(values[name]) in (float, list):
-                values[name] = _as_integers(values[name])
-        for name, nested in self._nested.items():
-            if isinstance(values[name], dict):
-                values[name] = nested.of(values[name])
+        values = self._defaults.copy()
+        for name, value in body.items():
+            if value is not None and name in values:
+                values[name] = self._resolved(name, value)
         return values
+
+    def _resolved(self, name: str, value: Json) -> Json:
+        kind = type(value)
+        if kind is dict and name in self._nested:
+            return self._nested[name].of(value)
+        return _as_integers(value) if kind in (float, list) and name in self._whole else value
 
 
 def _object_of(document: Document, node: Schema) -> Schema | None:

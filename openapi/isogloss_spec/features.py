@@ -17,6 +17,7 @@ class Features:
         self._schema = schema
         self._branches = Branches(document)
         self._marked: dict[int, bool] = {}
+        self._members: dict[int, list[tuple[str, Schema]]] = {}
 
     def wanted(self, body: Json) -> Iterator[tuple[str, Path]]:
         """Feature and place, for every effective use, in the order of the schema."""
@@ -37,12 +38,19 @@ class Features:
 
     def _inside(self, schema: Schema, value: Json, path: Path) -> Iterator[tuple[str, Path]]:
         if isinstance(value, dict):
-            for name, inner in schema.get("properties", {}).items():
+            for name, inner in self._marked_members(schema):
                 if name in value:
                     yield from self._below(inner, value[name], (*path, name))
         elif isinstance(value, list) and "items" in schema:
             for number, item in enumerate(value):
                 yield from self._below(schema["items"], item, (*path, number))
+
+    def _marked_members(self, schema: Schema) -> list[tuple[str, Schema]]:
+        key = id(schema)
+        if key not in self._members:
+            members = schema.get("properties", {}).items()
+            self._members[key] = [(name, node) for name, node in members if self._has_marks(node, frozenset())]
+        return self._members[key]
 
     def _has_marks(self, node: Schema, above: frozenset[int]) -> bool:
         """Whether a mark stands anywhere below; remembered, since most fields have none."""

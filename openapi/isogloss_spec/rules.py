@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Literal
 
 from cel_expr_python import cel
@@ -137,24 +137,56 @@ class RuleList:
     """The rules of one stage in their order.
 
     One expression joins them all, so that a good request costs one evaluation; only when it fails are they asked
-    one by one.
+    one by one. Rules depend on the values they read and on nothing else, and clients send the same few settings
+    again and again: the values that have passed are remembered.
     """
 
     def __init__(self, rules: list[Rule]) -> None:
         self._rules = rules
         joined = " && ".join(f"({rule.expression.text})" for rule in rules)
         self._all = Expression(joined) if rules else None
+        reads = self._all.reads if self._all else {}
+        self._reads = [(variable, key) for variable, keys in reads.items() for key in sorted(keys)]
+        self._passed: set[Hashable] = set()
 
     def check(self, variables: Mapping[str, Mapping[str, Json]]) -> None:
         """Raise the fault of the first rule that does not hold."""
-        if self._all is None or self._held(variables):
+        if self._all is None:
             return
-        for rule in self._rules:
-            rule.check(variables)
+        values = self._values(variables)
+        if values in self._passed:
+            return
+        if not self._held(self._all, variables):
+            for rule in self._rules:
+                rule.check(variables)
+        if values is not None:
+            self._remember(values)
 
-    def _held(self, variables: Mapping[str, Mapping[str, Json]]) -> bool:
-        assert self._all is not None
+    def _values(self, variables: Mapping[str, Mapping[str, Json]]) -> Hashable:
+        """All values that the rules read, with their types; None if one is too large to keep."""
+        values = [variables[variable].get(key, _ABSENT) for variable, key in self._reads]
+        types = [*map(type, values)]
+        if dict in types or list in types or (str in types and any(map(_is_long, values))):
+            return None
+        return (*values, *types)  # 1, 1.0 and True are equal as values
+
+    def _remember(self, values: Hashable) -> None:
+        if len(self._passed) >= _REMEMBERED:
+            self._passed.clear()
+        self._passed.add(values)
+
+    @staticmethod
+    def _held(joined: Expression, variables: Mapping[str, Mapping[str, Json]]) -> bool:
         try:
-            return self._all.value(variables) is True
+            return joined.value(variables) is True
         except RuleError:  # the rule that is wrong will say so by itself
             return False
+
+
+_ABSENT = object()
+_REMEMBERED = 4096
+_LONGEST_KEPT = 64
+
+
+def _is_long(value: Json) -> bool:
+    return isinstance(value, str) and len(value) > _LONGEST_KEPT
