@@ -8,6 +8,8 @@ they do with a real one.
 from __future__ import annotations
 
 import math
+import zlib
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import cache
 
@@ -19,9 +21,8 @@ from isogloss.engine.tokens import RawScore
 
 Logits = NDArray[np.float64]
 
-_ROWS = 64
-_MASK = (1 << 64) - 1
-_ROW_BITS = 58
+_ROW_BITS = 6
+_ROWS = 1 << _ROW_BITS
 _UNLIKELY = -60.0
 _END_LOGIT = 2.0
 _FORCED = 0.9
@@ -29,7 +30,7 @@ _FORCED = 0.9
 
 
 class TinyModel:
-    """The tables. A state is a hash of all tokens so far; its top bits pick the row."""
+    """The tables. A state is a hash of all tokens so far; it picks the row."""
 
     def __init__(self) -> None:
         self.logits = _make_logits()
@@ -43,27 +44,25 @@ class TinyModel:
 
     def state(self, tokens: Iterable[int], state: int = 0) -> int:
         """The state after some more tokens."""
-        for token in tokens:
-            state = ((state ^ token) * 6364136223846793005 + 1442695040888963407) & _MASK
-        return state
+        return zlib.crc32(array("H", tokens), state)
 
     def row(self, state: int) -> Logits:
         """Logits of the next token, shape `(VOCAB_SIZE,)`; not to be written to."""
-        row: Logits = self.logits[state >> _ROW_BITS]
+        row: Logits = self.logits[_row_of(state)]
         return row
 
     def favourite(self, state: int) -> int:
         """The most likely next token."""
-        return self._favourites[state >> _ROW_BITS]
+        return self._favourites[_row_of(state)]
 
     def score(self, state: int, token: int, top: int) -> RawScore:
         """The score of a token, and of the `top` most likely ones."""
-        row = state >> _ROW_BITS
+        row = _row_of(state)
         return RawScore(float(self._logprobs[row, token]), int(self._ranks[row, token]), self._top(row, top))
 
     def forced_score(self, state: int, token: int, top: int) -> RawScore:
         """The same if the model were all but sure of the token."""
-        row = state >> _ROW_BITS
+        row = _row_of(state)
         chosen = math.log(_FORCED + (1 - _FORCED) * math.exp(self._logprobs[row, token]))
         others = math.log(1 - _FORCED)
         ranked = [(token, chosen)]
@@ -82,6 +81,11 @@ class TinyModel:
     def _top(self, row: int, count: int) -> tuple[tuple[int, float], ...]:
         ids, logprobs = self._order[row, :count], self._best[row, :count]
         return tuple(zip(ids.tolist(), logprobs.tolist(), strict=True))
+
+
+def _row_of(state: int) -> int:
+    # Multiplied first: the upper bits of a checksum alone change little with the last token.
+    return (state * 2654435761 & 0xFFFFFFFF) >> (32 - _ROW_BITS)
 
 
 @cache

@@ -52,6 +52,7 @@ class ScriptedStream:
         self._arrived = time.perf_counter()
         self._started: float | None = None
         self._times: list[float] = []
+        self._waits: list[float] = []
         self._batch_sizes: list[int] = []
 
     def __aiter__(self) -> ScriptedStream:
@@ -60,12 +61,13 @@ class ScriptedStream:
     async def __anext__(self) -> list[TokenEvent]:
         if self._started is None:
             return await self._start()
+        asked = time.perf_counter()
         if not self._live:
             self.close()
         else:
             await self._pace()
         self._check()
-        return self._step()
+        return self._step(asked)
 
     def end(self, choice: int) -> None:
         """Make no more tokens for this choice. Idempotent."""
@@ -82,6 +84,7 @@ class ScriptedStream:
             queue=self._started - self._arrived,
             prefill=times[0] - self._started,
             decode=tuple(after - before for before, after in itertools.pairwise(times)),
+            waits=tuple(self._waits[1:made]),
             batch_sizes=tuple(self._batch_sizes[:made]),
         )
 
@@ -122,7 +125,7 @@ class ScriptedStream:
         if self._work.script.fail_after == self._made:
             raise EngineFailure("the script says that the engine fails here")
 
-    def _step(self) -> list[TokenEvent]:
+    def _step(self, asked: float) -> list[TokenEvent]:
         count = self._tokens_a_step()
         events: list[TokenEvent] = []
         for sequence in self._live:
@@ -130,7 +133,7 @@ class ScriptedStream:
                 events.append(sequence.step())
                 if sequence.ended:
                     break
-        self._record(count, len(events))
+        self._record(asked, count, len(events))
         return events
 
     def _tokens_a_step(self) -> int:
@@ -139,9 +142,10 @@ class ScriptedStream:
             return script.step
         return min(script.step, script.fail_after - self._made)
 
-    def _record(self, count: int, made: int) -> None:
+    def _record(self, asked: float, count: int, made: int) -> None:
         self._made += count
         self._totals.generated_tokens += made
+        self._waits += [asked - self._times[-1] if self._times else 0.0, *[0.0] * (count - 1)]
         self._times += [time.perf_counter()] * count
         self._batch_sizes += [self._admission.running_seqs] * count
         self._sweep()

@@ -7,6 +7,7 @@ ids there, which only the tokenizer of that request knows.
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections.abc import Mapping, Sequence
 
@@ -85,6 +86,12 @@ class ByteTokenizer:
                 ids.append(word)
         return ids
 
+    def encode_chat(
+        self, messages: Sequence[Mapping[str, object]], *, arguments: Mapping[str, object] | None = None
+    ) -> list[int]:
+        """Token ids of a conversation in a template of its own, which takes any role and no arguments."""
+        return self.encode("".join(map(_turn, messages)) + "<|assistant|>\n")
+
     def decoder(self, prompt: Sequence[int], *, skip_special_tokens: bool = True) -> ByteDecoder:
         """A decoder for text that continues a prompt; bytes need no context."""
         return ByteDecoder(self._plain if skip_special_tokens else self._all)
@@ -97,6 +104,13 @@ class ByteTokenizer:
     def token_text(self, token_id: int) -> str:
         """One token decoded alone, special tokens included."""
         return self._all.get(token_id, b"").decode(errors="replace")
+
+
+def _turn(message: Mapping[str, object]) -> str:
+    """A line with the role, then the text, then the calls as JSON."""
+    calls = message.get("tool_calls")
+    lines = [f"<|{message['role']}|>", message.get("content") or "", json.dumps(calls) if calls else ""]
+    return "".join(f"{line}\n" for line in lines if line)
 
 
 def assign_ids(tokens: Sequence[bytes]) -> tuple[tuple[int, ...], dict[int, bytes]]:
