@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import repeat
 from typing import Any
 
 import uvloop
@@ -21,7 +20,7 @@ PEERS = {
     "checks": "starlette, same checks",
     "engine": "starlette, same checks and engine",
 }
-_PROMPT = ("An isogloss is the line on a map where one dialect ends and the next one begins. " * 10)[:800]
+_SENTENCE = "An isogloss is the line on a map where one dialect ends and the next one begins. "
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,13 @@ class Kind:
     title: str
     unit: str
     """What CPU time is counted per."""
-    body: Mapping[str, Any]
+    changes: dict[str, Any]
+    """To the body of 1 KB."""
     count: int
+
+    def requests(self) -> Iterator[bytes]:
+        """No two alike, so that no server can remember an answer."""
+        return (completion_request(request_body(number) | self.changes) for number in range(self.count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +65,26 @@ class Sample:
     """Units per second."""
 
 
-def request_body(**changes: Any) -> dict[str, Any]:
-    """A body of about 1 KB that every server answers with 200."""
-    body = {
+def request_body(number: int) -> dict[str, Any]:
+    """A body of about 1 KB that every server answers with 200; each number gives another."""
+    return {
         "model": "scripted",
-        "prompt": _PROMPT,
+        "prompt": f"{number}. {_SENTENCE * 10}",
         "max_tokens": 1,
         "temperature": 0,
         "top_p": 0.95,
         "stop": ["\n\n", "END"],
-        "seed": 7,
+        "seed": number,
         "stream": False,
         "user": "benchmark",
     }
-    return body | changes
 
 
 def measure_http(settings: HttpSettings) -> Report:
     """Start all servers, then load them in turn, round by round."""
-    streamed = request_body(stream=True, max_tokens=64, ignore_eos=True)
+    streamed = {"stream": True, "max_tokens": 64, "ignore_eos": True}
     kinds = [
-        Kind("Whole answers: about 1 KB in, one token out", "request", request_body(), settings.requests),
+        Kind("Whole answers: about 1 KB in, one token out", "request", {}, settings.requests),
         Kind("Streams: about 1 KB in, 64 tokens out", "event", streamed, settings.streams),
     ]
     with _servers(settings) as servers:
@@ -98,20 +101,20 @@ def _servers(settings: HttpSettings) -> Iterator[dict[str, Server]]:
 
 
 def _measured(kind: Kind, servers: Mapping[str, Server], settings: HttpSettings) -> Section:
-    request = completion_request(kind.body)
+    requests = list(kind.requests())
     for server in servers.values():
-        uvloop.run(drive(server.port, repeat(request, min(settings.warmup, kind.count)), settings.connections))
+        uvloop.run(drive(server.port, requests[: settings.warmup], settings.connections))
     samples: dict[str, list[Sample]] = {name: [] for name in servers}
     for _ in range(settings.rounds):
         for name, server in servers.items():
-            samples[name].append(_sample(server, request, kind.count, settings.connections))
+            samples[name].append(_sample(server, requests, settings.connections))
     rows = [_row(name, samples, kind.unit) for name in servers]
     return Section(kind.title, rows)
 
 
-def _sample(server: Server, request: bytes, count: int, connections: int) -> Sample:
+def _sample(server: Server, requests: Sequence[bytes], connections: int) -> Sample:
     before = server.cpu_s()
-    load = uvloop.run(drive(server.port, repeat(request, count), connections))
+    load = uvloop.run(drive(server.port, requests, connections))
     units = load.events or len(load.answers)
     return Sample((server.cpu_s() - before) / units * 1e6, units / load.seconds)
 

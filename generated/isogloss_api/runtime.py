@@ -78,7 +78,7 @@ class Framing:
     terminator: str | None
     """The data of a last event; None if the stream just ends."""
     keepalive: float | None
-    """Seconds of silence after which a comment is sent; None for never."""
+    """Seconds from one comment to the next; None for no comments."""
 
 
 @dataclass(frozen=True, slots=True)

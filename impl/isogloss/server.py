@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from isogloss_api import document
 from uvicorn.loops.auto import auto_loop_factory
 
-from isogloss.dialects.registry import DIALECTS, build
+from isogloss.dialects.mindie_config import MindIEConfigError, load_mindie_config
+from isogloss.dialects.registry import DIALECTS, Dialect, Options, build, features
 from isogloss.engine.api import Engine
 from isogloss.settings import Settings
 from isogloss.web.app import Limits, build_app
@@ -51,6 +52,7 @@ class Announcement:
 def serve(settings: Settings, announce: Callable[[Announcement], None]) -> None:
     """Load, listen, and serve until a signal has drained the server. Raises StartError."""
     _check_dialects(settings)
+    _options(settings)  # a file that is wrong is told of before the model is loaded
     keys = settings.keys()
     if not keys and settings.host not in ("127.0.0.1", "::1", "localhost"):
         logger.warning("no keys are set: everyone who reaches %s may use this server", settings.host)
@@ -84,8 +86,9 @@ async def _serve(
 def make_app(settings: Settings, engine: Engine, keys: tuple[str, ...] = (), drain: Drain | None = None) -> ASGIApp:
     """The ASGI app over an engine that is started."""
     limits = Limits(settings.max_open_requests, settings.max_open_requests_per_key, settings.body_timeout_s)
-    dialects = [_api(name, engine) for name in settings.dialects]
-    served = mounts(dialects, _api(_SERVICE, engine), settings.default_dialect)
+    options = _options(settings)
+    dialects = [_api(name, engine, options) for name in settings.dialects]
+    served = mounts(dialects, _api(_SERVICE, engine, options), settings.default_dialect)
     return build_app(served, keys=keys, limits=limits, drain=drain)
 
 
@@ -121,16 +124,30 @@ async def _start(engine: Engine) -> None:
         raise StartError(f"the engine did not start: {error or type(error).__name__}") from error
 
 
-def _api(name: str, engine: Engine) -> Api:
-    dialect = build(name, engine)
+def _options(settings: Settings) -> Options:
+    if settings.mindie_config is None:
+        return Options()
+    try:
+        return Options(mindie=load_mindie_config(settings.mindie_config))
+    except MindIEConfigError as error:
+        raise StartError(f"mindie_config: {error}") from None
+
+
+def _api(name: str, engine: Engine, options: Options) -> Api:
+    dialect = build(name, engine, options)
     return Api(
         name,
-        document(dialect.document),
+        _document(dialect),
         dialect.routes,
         dialect.operations,
-        models=frozenset({engine.card.name}),
-        features=engine.features,
+        models=frozenset({dialect.model or engine.card.name}),
+        features=features(engine),
     )
+
+
+def _document(dialect: Dialect) -> dict[str, Any]:
+    found = document(dialect.document)
+    return found if dialect.body_limit is None else {**found, "x-limits": {"body": dialect.body_limit}}
 
 
 def _check_dialects(settings: Settings) -> None:

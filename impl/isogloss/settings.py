@@ -50,9 +50,12 @@ class Settings(BaseSettings):
     port: int = _server(8000, "Port to listen on; 0 picks a free one.", ge=0, le=65535)
     port_file: Path | None = _server(None, "File to write the port to once requests are taken.")
     dialects: Annotated[tuple[str, ...], NoDecode] = _server(
-        ("nim",), "Dialects to serve, each at /NAME.", min_length=1
+        ("nim", "atoma", "acs", "mindie"), "Dialects to serve, each at /NAME.", min_length=1
     )
     default_dialect: str = _server("nim", "The dialect that is served without a prefix too; `none` for none.")
+    mindie_config: Path | None = _server(
+        None, "MindIE's own config.json: its limits, fullTextEnabled and modelName hold for that dialect."
+    )
     api_keys: Annotated[tuple[SecretStr, ...] | None, NoDecode] = _server(
         None, "Keys that callers must have. Others see them on a command line: better use the environment or a file."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from isogloss.dialects.registry import DIALECTS
 from isogloss.settings import Settings, SettingsError, load_settings
 
 
@@ -18,7 +19,7 @@ def _empty_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_defaults() -> None:
     settings = load_settings({})
     assert (settings.host, settings.port) == ("127.0.0.1", 8000)
-    assert settings.dialects == ("nim",)
+    assert settings.dialects == tuple(name for name in DIALECTS if name != "service")
     assert settings.keys() == ()
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import isogloss_api
+import pytest
 from isogloss_conformance.fuzz import fuzz
 from support.server import Server
 
 
-def test_nim(scripted: Server) -> None:
+@pytest.mark.parametrize(("dialect", "least"), [("nim", 400), ("atoma", 250), ("acs", 400)])
+def test_dialects(scripted: Server, dialect: str, least: int) -> None:
     report = fuzz(
-        isogloss_api.document("nim"),
-        scripted.url + "/nim",
+        isogloss_api.document(dialect),
+        f"{scripted.url}/{dialect}",
         models=["scripted"],
-        features=frozenset(),
+        features=frozenset({"best_of"}),
         examples=60,
     )
     assert report.errors == []
     assert [(finding.check, finding.message, finding.curl) for finding in report.findings] == []
-    assert report.judged > 400
+    assert report.judged > least
 
 
 def test_a_wrong_document_is_noticed(scripted: Server) -> None:

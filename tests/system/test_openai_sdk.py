@@ -90,6 +90,34 @@ def test_the_default_dialect_answers_without_a_prefix(scripted: Server) -> None:
         assert client.completions.create(model="scripted", prompt=PROMPT, max_tokens=1).choices
 
 
+def test_one_server_speaks_all_dialects(scripted: Server) -> None:
+    said = []
+    for name in ("nim", "atoma", "acs"):
+        with sdk(scripted, prefix=f"/{name}") as client:
+            body = {"model": client.models.list().data[0].id, "prompt": PROMPT, "max_tokens": 9, "temperature": 0}
+            plain = client.completions.create(**body)
+            chunks = list(client.completions.create(**body, stream=True, stream_options={"include_usage": True}))
+        assert "".join(chunk.choices[0].text for chunk in chunks[:-1]) == plain.choices[0].text
+        assert chunks[-1].usage.total_tokens == plain.usage.total_tokens
+        said.append(plain.choices[0].text)
+    assert len(set(said)) == 1
+    with sdk(scripted, prefix="/mindie") as client:
+        body = {"model": client.models.list().data[0].id, "max_tokens": 9, "temperature": 0}
+        body["messages"] = [{"role": "user", "content": PROMPT}]
+        answer = client.chat.completions.create(**body)
+        chunks = list(client.chat.completions.create(**body, stream=True))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == answer.choices[0].message.content
+
+
+def test_best_of_returns_the_likeliest(client: openai.OpenAI, model: str) -> None:
+    body = {"model": model, "prompt": PROMPT, "max_tokens": 4, "seed": 5, "logprobs": 0}
+    candidates = client.completions.create(**body, n=4)
+    best = client.completions.create(**body, n=2, best_of=4)
+    totals = sorted((sum(choice.logprobs.token_logprobs) for choice in candidates.choices), reverse=True)
+    assert [sum(choice.logprobs.token_logprobs) for choice in best.choices] == pytest.approx(totals[:2], abs=0.05)
+    assert best.usage.completion_tokens == candidates.usage.completion_tokens
+
+
 def test_a_key_is_asked_for(keyed: Server) -> None:
     with sdk(keyed, "wrong") as client, pytest.raises(openai.AuthenticationError):
         client.models.list()

@@ -170,7 +170,7 @@ class EncodedTensor(BaseModel):
 
 
 PromptTokens = TypeAliasType(
-    "PromptTokens", Annotated[list[TokenId], Field(min_length=1)]
+    "PromptTokens", Annotated[list[TokenId], Field(max_length=1048576, min_length=1)]
 )
 """
 One prompt as token ids.

@@ -12,12 +12,12 @@ offset before it plus the length of the name before it:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
+from isogloss.dialects.due_tokens import DueTokens
 from isogloss.engine.api import TokenLogprob, TokenScore
 
 LOWEST = -9999.0
@@ -66,35 +66,31 @@ class Form:
 
 
 class LogprobWriter:
-    """The lists of one choice while it grows.
+    """The lists of one choice while it grows."""
 
-    A token waits until its text has been shown, since a stop string may still cut it.
-    """
+    __slots__ = ("_due", "_echoed", "_form")
 
-    __slots__ = ("_form", "_offset", "_waiting")
-
-    def __init__(self, form: Form, offset: int = 0) -> None:
+    def __init__(self, form: Form) -> None:
+        self._echoed: Logprobs | None = None
+        """Lists of an echoed prompt that were not taken yet; other choices share them."""
         self._form = form
-        self._offset = offset
-        """Where the next token begins in the choice's text, in characters."""
-        self._waiting: deque[TokenScore] = deque()
+        self._due = DueTokens()
+
+    def open(self, echoed: Logprobs, offset: int) -> None:
+        """Begin with the lists of an echoed prompt of so many characters; before anything is added."""
+        self._echoed, self._due = echoed, DueTokens(offset)
 
     def add(self, scores: Iterable[TokenScore]) -> None:
         """Take in the scores of new tokens."""
-        self._waiting.extend(scores)
+        self._due.add(scores)
 
     def take(self, shown: int, *, last: bool) -> Logprobs:
         """The tokens whose text lies within the first `shown` characters; at last all of them."""
         lists = no_logprobs()
-        while self._waiting:
-            text = _added(self._waiting[0])
-            if self._offset + len(text) > shown:
-                if not last:
-                    break
-                text = text[: shown - self._offset]
-            _append(lists, self._form, self._waiting.popleft(), text, self._offset)
-            self._offset += len(text)
-        return lists
+        for token in self._due.take(shown, last=last):
+            _append(lists, self._form, token.score, token.text, token.offset)
+        echoed, self._echoed = self._echoed, None
+        return lists if echoed is None else joined(echoed, lists)
 
 
 def finite(logprob: float) -> float:
@@ -142,10 +138,6 @@ def prompt_logprobs(scores: Sequence[TokenScore | None], alternatives: int) -> l
 
 def _figures(token: TokenLogprob) -> PromptLogprob:
     return {"logprob": finite(token.logprob), "rank": token.rank, "decoded_token": token.text}
-
-
-def _added(score: TokenScore) -> str:
-    return score.chosen.text if score.text is None else score.text
 
 
 def _append(lists: Logprobs, form: Form, score: TokenScore, text: str, offset: int) -> None:

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from isogloss_api.runtime import Context
+from isogloss_api.runtime import Context, Measured
 
-from isogloss.engine.api import ModelCard, Tokenizer
+from isogloss.engine.api import Engine, ModelCard, Tokenizer
 
 PromptShape = str | list[str] | list[int] | list[list[int]]
 """One text, several texts, one prompt as token ids, several prompts as token ids; no list is empty."""
@@ -35,6 +35,12 @@ async def tokenize(shape: PromptShape, tokenizer: Tokenizer, *, add_special_toke
     if sum(len(item) for item in items if isinstance(item, str)) < _LONG_TEXT:
         return _tokenized(items, tokenizer, add_special_tokens)
     return await asyncio.to_thread(_tokenized, items, tokenizer, add_special_tokens)
+
+
+async def measured(shape: PromptShape, engine: Engine, *, add_special_tokens: bool = True) -> Measured[list[Prompt]]:
+    """The prompts of a request, tokenized, with the figures about them."""
+    prompts = await tokenize(shape, engine.tokenizer, add_special_tokens=add_special_tokens)
+    return Measured(measure(prompts, engine.card), prompts)
 
 
 def measure(prompts: Sequence[Prompt], card: ModelCard) -> Context:

@@ -3,7 +3,8 @@
 EngineError
  ├─ EngineRefused      the request can never be served as it stands
  ├─ EngineOverloaded   not now; a later try may succeed
- └─ EngineFailure      the engine broke while it worked on the request
+ ├─ EngineFailure      the engine broke while it worked on the request
+ └─ ChatTemplateError  the model's chat template does not take the messages
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ class EngineOverloaded(EngineError):
 
 class EngineFailure(EngineError):
     """The engine broke while it worked on the request; other requests are unharmed."""
+
+
+class ChatTemplateError(EngineError):
+    """The model has no chat template, or its template does not take these messages or arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,8 @@ class Timing:
     """From that step's start until the first token was sampled."""
     decode: tuple[float, ...] = ()
     """One entry per token after the first: the time since the token before."""
+    waits: tuple[float, ...] = ()
+    """One entry per token after the first: the part of `decode` that passed before the step that made it began."""
     batch_sizes: tuple[int, ...] = ()
     """One entry per token: how many sequences shared the step that made it."""
 
@@ -187,6 +194,8 @@ class ModelCard:
     """Seconds since the epoch when the engine loaded the model."""
     owner: str = "isogloss"
     chat_template: str | None = None
+    top_k: int | None = None
+    """The model's own setting for requests that say nothing; 0 keeps all tokens, None says nothing either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +242,16 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Token ids of a text."""
+        ...
+
+    def encode_chat(
+        self, messages: Sequence[Mapping[str, object]], *, arguments: Mapping[str, object] | None = None
+    ) -> list[int]:
+        """Token ids of a conversation in the model's own chat template, up to where the assistant's next turn begins.
+
+        A message has `role` and `content` (both texts), and perhaps `tool_calls` and `tool_call_id` as OpenAI writes
+        them. Of `arguments`, those reach the template that it may know. Raises ChatTemplateError.
+        """
         ...
 
     def decoder(self, prompt: Sequence[int], *, skip_special_tokens: bool = True) -> Decoder:

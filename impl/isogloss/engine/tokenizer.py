@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from isogloss.engine.chat_template import ChatTemplate
 from isogloss.engine.detokenize import WindowDecoder
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class HFTokenizer:
     ) -> None:
         back_end = _fast if tokenizer.is_fast else _slow
         self._encode, self._decode = back_end(tokenizer)
+        self._chat = ChatTemplate(tokenizer)
         self._eos_token_ids = frozenset(eos_token_ids)
         self._vocab_size = vocab_size
         self._token_texts: dict[int, str] = {}
@@ -52,6 +54,15 @@ class HFTokenizer:
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Token ids of a text; lone surrogates count as U+FFFD."""
         return self._encode(without_surrogates(text), add_special_tokens)
+
+    def encode_chat(
+        self, messages: Sequence[Mapping[str, object]], *, arguments: Mapping[str, object] | None = None
+    ) -> list[int]:
+        """Token ids of a conversation, up to where the assistant's next turn begins. Raises ChatTemplateError.
+
+        The template writes the special tokens it wants, so none are added.
+        """
+        return self.encode(self._chat.render(messages, arguments or {}), add_special_tokens=False)
 
     def decoder(self, prompt: Sequence[int], *, skip_special_tokens: bool = True) -> WindowDecoder:
         """A decoder for text that continues this prompt."""

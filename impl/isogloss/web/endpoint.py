@@ -72,7 +72,7 @@ class BodyEndpoint:
         except Exception as error:  # whatever breaks a stream that has begun must end it in its own form
             if not stream.started:
                 raise
-            await stream.fail(self._api.errors.render(as_fault(state, error), state.request_id))
+            await stream.fail(self._api.errors.render(as_fault(state, error), state.request_id, state.own_id))
         else:
             if whole is not None:
                 reply, headers = whole

@@ -40,11 +40,16 @@ class ErrorRenderer:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._table = FaultTable(document)
 
-    def render(self, fault: Fault, request_id: str) -> RenderedError:
-        """The answer to a fault. `retry_after` is filled in, and `allow` among the values becomes a header."""
-        known = self._known(fault)
+    def render(self, fault: Fault, request_id: str, own_id: str) -> RenderedError:
+        """The answer to a fault, with the request's id and the 32 hex digits that the server made for it.
+
+        `retry_after` is filled in, and `allow` among the values becomes a header.
+        """
         answer = self._table.render(
-            known, request_id=request_id, retry_after=fault.values.get("retry_after", _RETRY_AFTER)
+            self._known(fault),
+            request_id=request_id,
+            request_hex=own_id,
+            retry_after=fault.values.get("retry_after", _RETRY_AFTER),
         )
         headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
         if "allow" in fault.values:

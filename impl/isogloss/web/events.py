@@ -27,7 +27,7 @@ class EventStream:
     """Writes one stream of events.
 
     The answer starts with the first event, so that a fault before it can still be an answer of its own, or with a
-    comment once the stream was silent for `framing.keepalive` seconds.
+    comment. A comment comes every `framing.keepalive` seconds, also while events do.
     """
 
     def __init__(self, send: Send, state: RequestState, framing: Framing) -> None:
@@ -36,7 +36,6 @@ class EventStream:
         self._framing = framing
         self._headers: Mapping[str, str] = {}
         self._lock = asyncio.Lock()
-        self._last = 0.0
         self.started = False
 
     async def run(self, events: AsyncIterator[Any], headers: Mapping[str, str]) -> None:
@@ -63,7 +62,6 @@ class EventStream:
         await self._write(body, more=False)
 
     async def _write(self, body: bytes, *, more: bool = True) -> None:
-        self._last = asyncio.get_running_loop().time()
         async with self._lock:  # a comment and an event may both be due while the reader is slow
             if not self.started:
                 await self._start()
@@ -78,12 +76,9 @@ class EventStream:
 
     async def _keep_alive(self) -> None:
         interval = self._framing.keepalive or 0.0
-        clock = asyncio.get_running_loop().time
-        self._last = clock()
         while True:
-            await asyncio.sleep(self._last + interval - clock())
-            if clock() >= self._last + interval:
-                await self._write(_COMMENT)
+            await asyncio.sleep(interval)
+            await self._write(_COMMENT)
 
 
 def _closing(events: AsyncIterator[Any]) -> AbstractAsyncContextManager[Any]:

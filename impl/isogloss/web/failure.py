@@ -42,4 +42,4 @@ class Failures:
             fault = as_fault(state, error)
             if state.status == 0:
                 api = state.target.mount.api if isinstance(state.target, Route) else self._table.api_of(scope["path"])
-                await send_error(send, state, api.errors.render(fault, state.request_id))
+                await send_error(send, state, api.errors.render(fault, state.request_id, state.own_id))

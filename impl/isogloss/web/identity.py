@@ -28,7 +28,8 @@ class Identity:
         assert scope["type"] == "http", "the server is started without lifespan and websockets"
         begun = perf_counter()
         headers = dict(scope["headers"])
-        state = RequestState(_request_id(headers), headers, self._target(scope))
+        own_id = os.urandom(16).hex()
+        state = RequestState(_request_id(headers, own_id), headers, self._target(scope), own_id)
         scope[KEY] = state
         try:
             await self._app(scope, receive, send)
@@ -42,6 +43,6 @@ class Identity:
             return fault
 
 
-def _request_id(headers: dict[bytes, bytes]) -> str:
+def _request_id(headers: dict[bytes, bytes], own_id: str) -> str:
     given = headers.get(b"x-request-id", b"")
-    return given.decode() if _WELL_FORMED.fullmatch(given) else os.urandom(16).hex()
+    return given.decode() if _WELL_FORMED.fullmatch(given) else own_id

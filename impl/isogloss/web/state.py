@@ -18,10 +18,13 @@ class RequestState:
     """Made once per request by the outermost layer; each layer adds what it finds out."""
 
     request_id: str
+    """The caller's `X-Request-Id` if it is well-formed, else `own_id`."""
     headers: dict[bytes, bytes]
     """As received, names in lower case; the last of several equal names counts."""
     target: Route | Fault
     """Where the request leads, or why nowhere. A Route beyond the layer that checks it."""
+    own_id: str
+    """32 hex digits made here, whatever the caller sent."""
     key_name: str | None = None
     """A name for the caller's key; never the key."""
     status: int = 0

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any
 
 import pytest
-from isogloss.dialects.registry import Dialect, build
+from isogloss.dialects.registry import Dialect, build, features
 from isogloss.engine.api import (
     Delta,
     Engine,
@@ -84,24 +84,33 @@ class FakeEngine:
             self.closed.append(request.request_id)
 
 
-class Caller:
-    """Sends bodies to the route stubs of `nim` as the web layer does, and validates what comes back."""
+SHAPES = {
+    "nim": ("CompletionResponse", "CompletionStreamResponse"),
+    "atoma": ("CompletionsResponse", "CompletionsStreamResponse"),
+    "acs": ("CompletionResponse", "CompletionChunk"),
+}
+"""Dialect to the names of its answer and its chunk."""
 
-    def __init__(self, engine: Engine) -> None:
-        bundled = document("nim")
-        self.dialect: Dialect = build("nim", engine)
-        self.judge = Judge(bundled, "create_completion", models={engine.card.name}, features=engine.features)
+
+class Caller:
+    """Sends bodies to the route stubs of a dialect as the web layer does, and validates what comes back."""
+
+    def __init__(self, engine: Engine, name: str = "nim") -> None:
+        bundled = document(name)
+        self.dialect: Dialect = build(name, engine)
+        self.judge = Judge(bundled, "create_completion", models={engine.card.name}, features=features(engine))
         self.model = engine.card.name
         self.context: Context = {}
-        registry = Registry([("urn:nim", bundled)])
+        registry = Registry([(f"urn:{name}", bundled)])
         self.whole, self.chunk = (
-            Draft202012Validator({"$ref": f"urn:nim#/components/schemas/{name}"}, registry=registry)
-            for name in ("CompletionResponse", "CompletionStreamResponse")
+            Draft202012Validator({"$ref": f"urn:{name}#/components/schemas/{shape}"}, registry=registry)
+            for shape in SHAPES[name]
         )
 
     async def answer(self, hints: dict[str, str] | None = None, **fields: Any) -> Any:
-        """Reply or Stream for a body with these fields."""
-        raw = json.dumps({"model": self.model, "prompt": "Hi", **fields}).encode()
+        """Reply or Stream for a body with these fields; `...` leaves a field out."""
+        body = {"model": self.model, "prompt": "Hi", **fields}
+        raw = json.dumps({name: value for name, value in body.items() if value is not ...}).encode()
         verdict = self.judge.check(raw)
         exchange = Exchange(self, verdict, hints or {})
         return await self.dialect.routes.create_completion(exchange)  # type: ignore[attr-defined]
@@ -143,13 +152,19 @@ def engine() -> FakeEngine:
 
 
 @pytest.fixture
-def caller(engine: FakeEngine) -> Caller:
-    return Caller(engine)
+def dialect() -> str:
+    """The dialect of `caller`; test modules of another one override it."""
+    return "nim"
 
 
 @pytest.fixture
-def calling() -> Callable[[Engine], Caller]:
-    """A caller for an engine of the test's own."""
+def caller(engine: FakeEngine, dialect: str) -> Caller:
+    return Caller(engine, dialect)
+
+
+@pytest.fixture
+def calling() -> Callable[..., Caller]:
+    """A caller for an engine of the test's own, of `nim` or the dialect named."""
     return Caller
 
 

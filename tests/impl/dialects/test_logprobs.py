@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from isogloss.dialects.completions import Choice
-from isogloss.dialects.logprobs import LOWEST, Form, prompt_logprobs
+from isogloss.dialects.logprobs import LOWEST, Form, of_prompt, prompt_logprobs
 from isogloss.engine.api import Delta, Finish, TokenLogprob, TokenScore
 from isogloss.engine.scripted.vocabulary import ByteTokenizer
 from isogloss.engine.stops import StopMatcher
@@ -23,8 +23,10 @@ def lists_of(fragments):
     return {name: [item for part in parts for item in part[name]] for name in parts[0]}
 
 
-def fragments_of(deltas, form, offset=0, *, at_once=False):
-    choice = Choice(0, form, offset)
+def fragments_of(deltas, form, *, echo="", at_once=False):
+    choice = Choice(0, form)
+    if echo:
+        choice.open(echo, of_prompt([0], [echo], [None], form))
     found = []
     for delta in deltas:
         choice.add(delta)
@@ -56,18 +58,18 @@ PIECES = st.lists(
 STOPS = st.lists(st.sampled_from(["ab", "ba b", "aa", "bé", "🦊a"]), max_size=2)
 
 
-@given(PIECES, STOPS, st.booleans(), st.booleans(), st.integers(0, 9))
-def test_names_join_to_the_text_and_offsets_go_on(pieces, stops, include, at_once, offset):
+@given(PIECES, STOPS, st.booleans(), st.booleans(), st.sampled_from(["", "x", "Wört "]))
+def test_names_join_to_the_text_and_offsets_go_on(pieces, stops, include, at_once, echo):
     deltas = deltas_of(pieces, stops, include=include)
-    fragments = fragments_of(deltas, Form(0), offset, at_once=at_once)
+    fragments = fragments_of(deltas, Form(0), echo=echo, at_once=at_once)
     lists = lists_of(fragments)
     text = "".join(fragment.text for fragment in fragments)
     assert "".join(lists["tokens"]) == text
     assert len({len(items) for items in lists.values()}) == 1
-    assert len(lists["tokens"]) == len(deltas)
+    assert len(lists["tokens"]) == len(deltas) + bool(echo)
     for place, name in zip(lists["text_offset"], lists["tokens"], strict=True):
-        assert text[place - offset : place - offset + len(name)] == name
-    assert lists["text_offset"][0] == offset
+        assert text[place : place + len(name)] == name
+    assert text.startswith(echo)
 
 
 @given(PIECES, STOPS)

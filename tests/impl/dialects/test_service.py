@@ -34,14 +34,20 @@ async def test_models(engine, name):
     }
 
 
-@pytest.mark.parametrize("name", DIALECTS)
-async def test_health(engine, name):
+@pytest.mark.parametrize("name", ["service", "nim", "atoma"])
+async def test_ready(engine, name):
     routes = build(name, engine).routes
     assert (await routes.health_ready(None)).body["object"] == "health.response"
     engine.snapshot = EngineStatus(ready=False, running=0, waiting=0)
     with pytest.raises(Fault) as caught:
         await routes.health_ready(None)
     assert (caught.value.name, caught.value.values) == ("overloaded", {"retry_after": 1})
+
+
+@pytest.mark.parametrize("name", ["service", "nim"])
+async def test_live(engine, name):
+    engine.snapshot = EngineStatus(ready=False, running=0, waiting=0)
+    routes = build(name, engine).routes
     assert (await routes.health_live(None)).body["object"] == "health.response"
 
 

@@ -124,10 +124,23 @@ class FakeNim:
             yield {"number": 0}
             await asyncio.sleep(0.01)
 
+    async def _burst_then_ticks(self) -> AsyncIterator[Any]:
+        yield {"text": "x" * 20_000_000}
+        for number in range(8):
+            await asyncio.sleep(0.1)
+            yield {"number": number}
+
     async def _flood(self) -> AsyncIterator[Any]:
         while True:
             yield {"text": "x" * 100_000}
             await asyncio.sleep(0)
+
+
+class FakeService(FakeNim):
+    """Told apart from the dialect by what it says of itself."""
+
+    async def health_live(self) -> Any:
+        return Reply({"object": "health.response", "message": "service live"})
 
 
 @dataclasses.dataclass
@@ -162,7 +175,7 @@ def build_web(
     """The web layer over fakes."""
     fake, drain = FakeNim(), Drain()
     dialect = _nim_api(fake, body_limit, keepalive)
-    beside = Api("service", document("service"), service.Routes(fake), service.OPERATIONS, models=("m",))
+    beside = Api("service", document("service"), service.Routes(FakeService()), service.OPERATIONS, models=("m",))
     served = mounts([dialect], beside, default)
     return Web(build_app(served, keys=keys, limits=Limits(**limits), drain=drain), fake, drain, [dialect, beside])
 

@@ -76,7 +76,7 @@ def test_a_stream_starts_with_a_comment_when_the_first_event_is_late(make_live: 
     assert answer.events[-1] == "[DONE]"
 
 
-def test_busy_streams_get_no_comments(make_live: Any) -> None:
+def test_short_streams_get_no_comments(make_live: Any) -> None:
     live = make_live(keepalive=0.3)
     assert live.post(STREAM, X_Isogloss_Do="quiet").events == ['{"number":0}', '{"number":1}', "[DONE]"]
 

@@ -81,6 +81,14 @@ def test_a_slow_reader_that_keeps_up_is_served(make_live: Any, wire: Any) -> Non
     _until(lambda: live.web.fake.closed == 1)
 
 
+def test_a_reader_that_caught_up_is_not_cut_later(make_live: Any, wire: Any) -> None:
+    live = make_live(serving=Serving(ConnectionLimits(write_timeout_s=0.4)))
+    with live.connect() as sock:
+        sock.sendall(wire.post({"stream": True}, X_Isogloss_Do="burst-then-ticks"))
+        time.sleep(0.1)
+        assert wire.read(sock).events[-1] == "[DONE]"
+
+
 def test_two_hundred_leave_and_nothing_stays(make_live: Any, wire: Any) -> None:
     live = make_live()
     for _ in range(4):

@@ -71,8 +71,10 @@ def test_a_second_signal_waits_no_longer(make_live: Any) -> None:
     with ThreadPoolExecutor() as pool:
         stream = pool.submit(live.post, {"stream": True}, X_Isogloss_Do="endless")
         _until(lambda: len(live.web.fake.calls) == 1)
+        begun = time.monotonic()
         live.server.stop()
         live.server.stop()
         assert stream.result().events[-1] == "[DONE]"
+        assert time.monotonic() - begun < 5
     live.thread.join(5)
     assert not live.thread.is_alive()

@@ -79,10 +79,12 @@ async def test_a_disconnect_is_a_reason() -> None:
 
 async def test_clocks_and_watchers_end_with_the_block() -> None:
     async with Interruptible(set()) as block:
-        block.interrupt_after(0.02, Reason())
+        clock = block.interrupt_after(5, Reason())
         block.watch(_forever)
-        await asyncio.sleep(0.015)
-    await asyncio.sleep(0.03)
+        await asyncio.sleep(0.05)
+        assert len(asyncio.all_tasks()) == 2
+    await asyncio.sleep(0)
+    assert clock.cancelled()
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 

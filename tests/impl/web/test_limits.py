@@ -56,6 +56,15 @@ def test_body_time(make_live: Any, wire: Any) -> None:
     assert live.post(BODY).status == 200
 
 
+def test_body_time_does_not_bound_the_answer(make_live: Any) -> None:
+    live = make_live(body_timeout_s=0.2)
+    with ThreadPoolExecutor() as pool:
+        future = pool.submit(live.post, BODY, X_Isogloss_Do="wait")
+        time.sleep(0.4)
+        live.web.fake.release.set()
+        assert future.result().status == 200
+
+
 def test_a_disconnect_while_the_body_comes_is_no_failure(live: Any, wire: Any, caplog: Any) -> None:
     caplog.set_level("INFO")
     with live.connect() as sock:

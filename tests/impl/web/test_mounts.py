@@ -23,8 +23,9 @@ def test_every_operation_answers_at_every_mount(live: Any) -> None:
 
 def test_equal_operation_ids_of_two_documents_at_one_prefix_are_kept_apart(make_live: Any) -> None:
     live = make_live()
-    assert live.get("/health/live").json["message"] == "live"
+    assert live.get("/health/live").json["message"] == "service live"
     assert live.get("/v1/health/live").json["message"] == "live"
+    assert live.get("/nim/v1/health/live").json["message"] == "live"
     assert live.get("/metrics").body == b"figure 1\n"
 
 

@@ -7,6 +7,8 @@ keyword arguments down to its attention layers.
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -92,12 +94,10 @@ class PagedKV:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        # Zeros, never empty: memory that was left lying about may hold NaN.
-        place: dict[str, Any] = {"dtype": dtype, "device": device}
         self.block_size = block_size
         self.blocks = blocks
-        self.keys = [torch.zeros(blocks, block_size, s.heads, s.key_size, **place) for s in shapes]
-        self.values = [torch.zeros(blocks, block_size, s.heads, s.value_size, **place) for s in shapes]
+        self.keys = [_zeros((blocks, block_size, s.heads, s.key_size), dtype, device) for s in shapes]
+        self.values = [_zeros((blocks, block_size, s.heads, s.value_size), dtype, device) for s in shapes]
 
     def copy(self, source: int, target: int) -> None:
         """Copy one block over another, in all layers."""
@@ -108,6 +108,18 @@ class PagedKV:
         """Zero blocks, in all layers."""
         for store in (*self.keys, *self.values):
             store[list(blocks)] = 0
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Zeros, because memory that was left lying about may hold NaN.
+
+    On a CPU they are pages that the system provides when they are first touched: a large cache
+    costs no time and no memory before it is used.
+    """
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    pages = mmap.mmap(-1, math.prod(shape) * dtype.itemsize)
+    return torch.frombuffer(pages, dtype=dtype).view(shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ def _card(loaded: LoadedModel, executor: Executor) -> ModelCard:
         hidden_size=loaded.config.hidden_size,
         created=int(time.time()),
         chat_template=_template(loaded),
+        top_k=loaded.top_k,
     )
 
 

@@ -103,7 +103,6 @@ class Choice:
         twin = first_choice(self.job, self.keys.fork(), index)
         twin.table = self.table.copy()
         twin.computed = self.computed
-        twin.found_blocks = len(self.table)
         return twin
 
 

@@ -34,6 +34,13 @@ class LoadedModel:
         return self.model.config.get_text_config()
 
     @property
+    def top_k(self) -> int | None:
+        """How many tokens the model says to sample from, if it does."""
+        own: int | None = self.model.generation_config.top_k
+        value = getattr(self.config, "top_k", None) if own is None else own
+        return value if isinstance(value, int) and value >= 0 else None
+
+    @property
     def eos(self) -> frozenset[int]:
         """Tokens that end a text, wherever the model says so."""
         return _ids(

@@ -40,7 +40,7 @@ class SamplerRow:
     random: np.random.Generator | None = None
     """There unless the row is greedy."""
     banned: tuple[int, ...] = ()
-    """Tokens that cannot be chosen now."""
+    """Tokens that cannot be chosen now; ids outside the vocabulary do no harm."""
 
     @property
     def plain(self) -> bool:
@@ -129,7 +129,8 @@ def _adjust(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> None:
     if biases:
         where, tokens, values = zip(*biases, strict=True)
         logits[list(where), list(tokens)] += torch.tensor(values, device=logits.device)
-    bans = [(index, token) for index, row in enumerate(rows) for token in row.banned]
+    width = logits.shape[1]
+    bans = [(index, token) for index, row in enumerate(rows) for token in row.banned if 0 <= token < width]
     if bans:
         where, tokens = zip(*bans, strict=True)
         logits[list(where), list(tokens)] = float("-inf")

@@ -170,6 +170,8 @@ class Scheduler:
         twins = [choice.fork(index) for index in choice.waiting_forks]
         choice.waiting_forks = ()
         for twin in twins:
+            # Into a last block that is not full, each choice will write for itself.
+            twin.found_blocks = twin.computed // self._block_size
             for block in twin.table:
                 self.pool.share(block)
             choice.job.choices.append(twin)

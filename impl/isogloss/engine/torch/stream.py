@@ -22,12 +22,14 @@ class Clock:
     first: float = 0.0
     last: float = 0.0
     decode: list[float] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
     batch_sizes: list[int] = field(default_factory=list)
 
-    def tick(self, now: float, batch_size: int) -> None:
-        """Note one token."""
+    def tick(self, began: float, now: float, batch_size: int) -> None:
+        """Note one token of the step that began then."""
         if self.batch_sizes:
             self.decode.append(now - self.last)
+            self.waits.append(max(0.0, began - self.last))
         else:
             self.first = now
         self.last = now
@@ -68,7 +70,7 @@ class JobStream:
     def _measure(self, parcel: Parcel) -> None:
         for event in parcel.events:
             if isinstance(event, Sampled):
-                self._clocks[event.choice].tick(parcel.sampled_at, parcel.batch_size)
+                self._clocks[event.choice].tick(parcel.started_at, parcel.sampled_at, parcel.batch_size)
             elif isinstance(event, Admitted):
                 self._started_at = parcel.started_at
 
@@ -79,6 +81,7 @@ class JobStream:
             queue=max(0.0, self._started_at - self._job.arrived),
             prefill=max(0.0, clock.first - self._started_at),
             decode=tuple(clock.decode),
+            waits=tuple(clock.waits),
             batch_sizes=tuple(clock.batch_sizes),
         )
 

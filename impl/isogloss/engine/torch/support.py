@@ -21,8 +21,9 @@ UNSUPPORTED_OPTIONS = {
 }
 """What an attention layer may ask for and the paged attention does not do."""
 
-TOLERANCE = {torch.float32: 2e-3, torch.float16: 3e-2, torch.bfloat16: 1.2e-1}
-"""Largest relative error of the logits: ||a - b|| / ||b - mean(b)||."""
+TOLERANCE = {torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 3e-1}
+"""Largest relative error of the logits, ||a - b|| / ||b - mean(b)||. In narrow types a model differs from itself by
+a third of this when it is computed another way."""
 
 
 def check_config(config: Any, context_length: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ from isogloss.engine.torch.core import EngineCore
 from isogloss.engine.torch.executor import Executor
 from isogloss.engine.torch.jobs import Job
 from isogloss.engine.torch.scheduler import Limits
+from isogloss.engine.torch.stepper import Stepper, StepperSettings
 from isogloss.engine.torch.transformers_executor import PreparedModel, TransformersExecutor
 from isogloss.models import default_cache, resolve_model
 
@@ -215,3 +218,41 @@ def family(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=sorted(REFUSED))
 def refused(request: pytest.FixtureRequest) -> Any:
     return build_model(request.param, REFUSED[request.param])
+
+
+class Slow:
+    """An executor whose steps take a while, and whose first can be held up."""
+
+    def __init__(self, executor):
+        self._executor = executor
+        self.gate = threading.Event()
+        self.gate.set()
+        self.pause = 0.0
+        self.steps = 0
+        self.threads = 0
+
+    def __getattr__(self, name):
+        return getattr(self._executor, name)
+
+    def forward(self, spans):
+        self.gate.wait(10)
+        time.sleep(self.pause)
+        self.steps += 1
+        self.threads = torch.get_num_threads()
+        return self._executor.forward(spans)
+
+
+@pytest.fixture
+def executor(zoo):
+    return Slow(zoo.executor("llama"))
+
+
+@pytest.fixture
+def stepper(executor):
+    core = EngineCore(executor, Limits(max_num_seqs=2, prefill_budget=16))
+    stepper = Stepper(core, StepperSettings(max_waiting=3, threads=1, eos=frozenset()))
+    stepper.start()
+    yield stepper
+    executor.gate.set()
+    stepper.stop()
+    assert core.pool.usage == 0

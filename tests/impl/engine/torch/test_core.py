@@ -216,6 +216,14 @@ def test_min_tokens_hold_back_every_end(zoo, drive, ask):
     assert len(tokens) >= 6
 
 
+def test_stop_tokens_outside_the_vocabulary_never_come(zoo, drive, ask):
+    driver = drive(zoo.executor("llama"))
+    stopping = Stopping(5, min_tokens=2, stop_token_ids=frozenset({-1, 320, 10**9}))
+    job = driver.submit(ask([40, 41, 42], 5, stopping=stopping))
+    driver.run()
+    assert driver.tokens[job][0] == zoo.generate("llama", [40, 41, 42], 5)
+
+
 # -- scores --
 
 

@@ -90,6 +90,12 @@ def test_the_check_compares_logits(zoo, monkeypatch):
         zoo.executor("llama")
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_narrow_types_pass_the_check(zoo, family, dtype):
+    executor = PreparedModel(zoo.load(family).to(dtype), 256).executor(16, 4)
+    assert executor.forward([Span(prompt(1, 5), 0, TABLE, 1)]).dtype == torch.float32
+
+
 def test_cleared_blocks_are_zero_in_all_layers(zoo):
     executor = zoo.executor("llama", blocks=8)
     executor.forward([Span(prompt(1, 8), 0, [1, 2], 0)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from isogloss.engine.api import EngineFailure
+from isogloss.engine.api import EngineFailure, Sampling
 from isogloss.engine.torch.scheduler import Scheduler
 from isogloss.engine.torch.transformers_executor import PreparedModel
 
@@ -45,14 +45,27 @@ def test_blocks_of_a_poisoned_request_are_safe_to_use_again(zoo, poisoned, drive
     if aborted:
         driver.core.abort(bad)
     driver.run()
-    # As many as there are blocks, each with positions that are allocated and not yet written.
+    expect_clean(zoo, driver, ask, {bad})
+
+
+def test_blocks_of_choices_that_fail_while_decoding_are_safe_to_use_again(zoo, poisoned, drive, ask):
+    """Both choices write behind the prompt: one into a copy of its last block, one into the block itself."""
+    driver = drive(poisoned, budget=8)
+    bad = driver.submit(ask([20, 21, 22, 23, 24, 25], 9, Sampling(temperature=0, logit_bias={POISON: 1e4}), n=2))
+    driver.run()
+    assert driver.tokens[bad] == {0: [POISON], 1: [POISON]}
+    expect_clean(zoo, driver, ask, {bad})
+
+
+def expect_clean(zoo, driver, ask, bad) -> None:
+    """As many requests as there are blocks, each with positions that are allocated and not yet written."""
     expected = {(20 + i, 21, 22, 23, 24): [] for i in range(20)}
     for prompt in expected:
         expected[prompt] = zoo.generate("gpt_neox", prompt, 3)
     jobs = [driver.submit(ask(prompt, 3)) for prompt, tokens in expected.items() if POISON not in tokens]
     assert len(jobs) >= 16
     driver.run()
-    assert set(driver.failures) <= {bad}
+    assert set(driver.failures) <= bad
     for job in jobs:
         assert driver.tokens[job][0] == expected[tuple(job.request.prompt)]
 

@@ -14,42 +14,6 @@ from isogloss.engine.torch.scheduler import Limits, Scheduler
 from isogloss.engine.torch.stepper import Stepper, StepperSettings
 
 
-class Slow:
-    """An executor whose steps take a while, and whose first can be held up."""
-
-    def __init__(self, executor):
-        self._executor = executor
-        self.gate = threading.Event()
-        self.gate.set()
-        self.pause = 0.0
-        self.steps = 0
-
-    def __getattr__(self, name):
-        return getattr(self._executor, name)
-
-    def forward(self, spans):
-        self.gate.wait(10)
-        time.sleep(self.pause)
-        self.steps += 1
-        return self._executor.forward(spans)
-
-
-@pytest.fixture
-def executor(zoo):
-    return Slow(zoo.executor("llama"))
-
-
-@pytest.fixture
-def stepper(executor):
-    core = EngineCore(executor, Limits(max_num_seqs=2, prefill_budget=16))
-    stepper = Stepper(core, StepperSettings(max_waiting=3, threads=1, eos=frozenset()))
-    stepper.start()
-    yield stepper
-    executor.gate.set()
-    stepper.stop()
-    assert core.pool.usage == 0
-
-
 async def tokens_of(stream) -> list[int]:
     return [event.token_id async for step in stream for event in step if isinstance(event, Sampled)]
 
@@ -70,6 +34,15 @@ async def test_streams_carry_what_generate_gives(stepper, zoo, ask):
     assert (status.prompt_tokens, status.generated_tokens) == (5, 30)
 
 
+async def test_the_thread_uses_as_many_threads_as_it_was_told(executor, ask):
+    core = EngineCore(executor, Limits(max_num_seqs=1, prefill_budget=16))
+    stepper = Stepper(core, StepperSettings(max_waiting=3, threads=3, eos=frozenset()))
+    stepper.start()
+    await tokens_of(stepper.open(ask([20, 21], 2)))
+    await asyncio.to_thread(stepper.stop)
+    assert executor.threads == 3
+
+
 async def test_each_step_is_one_list_and_is_timed(stepper, executor, ask):
     executor.pause = 0.02
     before = time.perf_counter()
@@ -83,6 +56,7 @@ async def test_each_step_is_one_list_and_is_timed(stepper, executor, ask):
         assert timing.batch_sizes == (1, 2, 2, 2, 2)
         assert len(timing.decode) == 4
         assert min(timing.decode) >= 0.02
+        assert all(0 <= wait <= whole - 0.02 for wait, whole in zip(timing.waits, timing.decode, strict=True))
         assert timing.prefill >= 0.02
         assert 0 <= timing.queue < 0.1
         assert timing.queue + timing.prefill + sum(timing.decode) <= took

@@ -1,0 +1,108 @@
+"""MindIE's messages: what a chat template gets of them, and what the rules of stage `prompt` read about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from isogloss_api.mindie import requests
+from pydantic import BaseModel
+
+_PART_TYPES = ("text", "image_url", "video_url", "audio_url", "input_audio")
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The messages of a request, read."""
+
+    messages: list[dict[str, object]]
+    """As a chat template takes them: only members that the document lists, lists of parts joined to one text."""
+    chars: int
+    """Characters of all texts, names and arguments of calls included."""
+    empty: int
+    """Messages without content that must have some."""
+    unreadable_parts: int
+    """Content parts that do not hold exactly the one thing that their type names."""
+    tool_messages_without_id: int
+
+    @property
+    def flawed(self) -> bool:
+        """Whether there is anything that a template should not see; the document's rules refuse it."""
+        return bool(self.empty or self.unreadable_parts or self.tool_messages_without_id)
+
+
+def read(messages: Sequence[requests.Message]) -> Conversation:
+    """Read the messages of a request."""
+    return Conversation(
+        messages=[_for_template(message) for message in messages],
+        chars=sum(_chars(message) for message in messages),
+        empty=sum(not _text(message) and not _may_be_empty(message) for message in messages),
+        unreadable_parts=sum(not _is_readable(part) for message in messages for part in _parts(message)),
+        tool_messages_without_id=sum(
+            message.role == "tool" and not isinstance(message.tool_call_id, str) for message in messages
+        ),
+    )
+
+
+def nesting(body: object) -> int:
+    """How many objects and lists deep a value is; 0 for a text or number."""
+    depth, level = 0, [body]
+    while level := [value for value in level if isinstance(value, BaseModel | dict | list)]:
+        depth += 1
+        level = [inner for value in level for inner in _inside(value)]
+    return depth
+
+
+def _inside(value: BaseModel | dict[str, object] | list[object]) -> Iterable[object]:
+    if isinstance(value, BaseModel):
+        return [*vars(value).values(), *(value.model_extra or {}).values()]
+    return value.values() if isinstance(value, dict) else value
+
+
+def _for_template(message: requests.Message) -> dict[str, object]:
+    read: dict[str, object] = {"role": message.role, "content": _text(message)}
+    calls = _calls(message)
+    if calls:
+        read["tool_calls"] = [_call(call) for call in calls]
+    if isinstance(message.tool_call_id, str):
+        read["tool_call_id"] = message.tool_call_id
+    return read
+
+
+def _call(call: requests.ToolCall) -> dict[str, Any]:
+    function = {"name": call.function.name, "arguments": call.function.arguments}
+    return {"id": call.id, "type": call.type, "function": function}
+
+
+def _calls(message: requests.Message) -> list[requests.ToolCall]:
+    """Only an assistant calls functions; in other turns calls mean nothing."""
+    calls = message.tool_calls
+    return calls if message.role == "assistant" and isinstance(calls, list) else []
+
+
+def _parts(message: requests.Message) -> list[requests.ContentPart]:
+    return message.content if isinstance(message.content, list) else []
+
+
+def _text(message: requests.Message) -> str:
+    """The content as one text; "" where there is none, which templates join to texts more readily than null."""
+    if isinstance(message.content, str):
+        return message.content
+    return "".join(part.text for part in _parts(message) if isinstance(part.text, str))
+
+
+def _chars(message: requests.Message) -> int:
+    calls = _calls(message)
+    return len(_text(message)) + sum(len(call.function.name) + len(call.function.arguments) for call in calls)
+
+
+def _may_be_empty(message: requests.Message) -> bool:
+    """Parts of other kinds are content too; calls stand for an assistant's."""
+    return bool(_calls(message) or _parts(message))
+
+
+def _is_readable(part: requests.ContentPart) -> bool:
+    held = [name for name in _PART_TYPES if name in part.model_fields_set]
+    named = part.type if isinstance(part.type, str) else None
+    return len(held) == 1 and named in (None, held[0])

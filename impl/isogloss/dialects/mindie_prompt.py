@@ -1,0 +1,104 @@
+"""From MindIE's messages to a prompt, and to the figures that the rules of stage `prompt` read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from isogloss_api.mindie import requests
+from isogloss_api.runtime import Context, Measured
+from isogloss_spec.faults import Fault
+from pydantic import BaseModel
+
+from isogloss.dialects.fields import stop_texts
+from isogloss.dialects.mindie_config import MindIEConfig
+from isogloss.dialects.mindie_messages import Conversation, nesting, read
+from isogloss.engine.api import ChatTemplateError, Engine, ModelCard
+
+TOP_K = 1000
+"""Tokens to sample from where neither request nor model says how many."""
+
+_LONG = 4096
+"""Characters from which on applying a template would keep other requests waiting."""
+_LONGEST = 2**22
+"""Characters that are tokenized at most: more than any prompt may have tokens, so that none of them is admitted."""
+_MESSAGE_CHARS = 64
+"""What a message costs beside its text, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPrompt:
+    """A conversation, tokenized; empty if its rules refuse it anyway."""
+
+    tokens: list[int]
+
+
+class PromptReader:
+    """Reads requests for one engine."""
+
+    def __init__(self, engine: Engine, config: MindIEConfig) -> None:
+        self._engine = engine
+        self._config = config
+
+    async def measure(self, body: requests.ChatRequest) -> Measured[ChatPrompt]:
+        """Apply the model's template and tokenize. Raises Fault `mindie.template_failed`."""
+        conversation = read(body.messages)
+        readable = not conversation.flawed and conversation.chars <= _LONGEST
+        tokens = await self._tokenized(conversation, _arguments(body)) if readable else []
+        length = len(tokens) if readable else conversation.chars
+        limits = self._config.served(self._engine.card)
+        if self._config.truncation and readable:
+            tokens = tokens[: limits.prompt]
+            length = min(length, limits.prompt)
+        return Measured(self._context(body, conversation, length), ChatPrompt(tokens))
+
+    async def _tokenized(self, conversation: Conversation, arguments: Mapping[str, object]) -> list[int]:
+        messages, encode = conversation.messages, self._engine.tokenizer.encode_chat
+        try:
+            if conversation.chars + _MESSAGE_CHARS * len(messages) < _LONG:
+                return encode(messages, arguments=arguments)
+            return await asyncio.to_thread(encode, messages, arguments=arguments)
+        except ChatTemplateError as error:
+            raise Fault("mindie.template_failed") from error
+
+    def _context(self, body: requests.ChatRequest, conversation: Conversation, length: int) -> Context:
+        card = self._engine.card
+        return {
+            "prompts": 1,
+            "prompt_tokens_min": length,
+            "prompt_tokens_max": length,
+            "prompt_tokens_sum": length,
+            "context_length": card.context_length,
+            "vocab_size": card.vocab_size,
+            "depth": nesting(body),
+            "messages_chars": conversation.chars,
+            "empty_messages": conversation.empty,
+            "unreadable_parts": conversation.unreadable_parts,
+            "tool_messages_without_id": conversation.tool_messages_without_id,
+            "stop_chars": sum(map(len, _stops(body))),
+            "server": _server(self._config, card),
+        }
+
+
+def _server(config: MindIEConfig, card: ModelCard) -> dict[str, int]:
+    """Limits, and the modes of a MindIE server that this one never runs in."""
+    limits = config.served(card)
+    return {
+        "maxInputTokenLen": limits.max_input_token_len,
+        "maxSeqLen": limits.max_seq_len,
+        "maxIterTimes": limits.max_iter_times,
+        "topK": TOP_K if card.top_k is None else card.top_k,
+        "deepseek": 0,
+        "disaggregated": 0,
+        "plugins": 0,
+    }
+
+
+def _arguments(body: requests.ChatRequest) -> dict[str, object]:
+    given = body.chat_template_kwargs
+    return {name: getattr(given, name) for name in given.model_fields_set} if isinstance(given, BaseModel) else {}
+
+
+def _stops(body: requests.ChatRequest) -> tuple[str, ...]:
+    return stop_texts(body.stop) if isinstance(body.stop, str | list) else ()

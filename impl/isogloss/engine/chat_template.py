@@ -1,0 +1,93 @@
+"""A model's own chat template, and what a client may hand it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from isogloss.engine.api import ChatTemplateError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+_NOT_THE_CLIENTS = frozenset(
+    "conversations messages raise_exception strftime_now namespace dict range lipsum cycler joiner self".split()
+)
+"""What templates are given by transformers and jinja, beside the parameters of `apply_chat_template`."""
+_LONGEST_TEXT = 1024
+_LARGEST_NUMBER = 2**31
+
+
+class ChatTemplate:
+    """The template that came with a tokenizer; transformers runs it in a sandbox.
+
+    No template of a client's is ever applied: of a client's arguments, only names that occur in the model's template
+    and mean nothing to transformers or jinja get through, and only values that can't make it work for long.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+        self._names = _argument_names(tokenizer)
+
+    def render(self, messages: Sequence[Mapping[str, object]], arguments: Mapping[str, object]) -> str:
+        """The prompt as text, never empty. Raises ChatTemplateError."""
+        chosen = {name: _checked(value) for name, value in arguments.items() if name in self._names}
+        conversation = [_with_parsed_arguments(message) for message in messages]
+        try:
+            text = self._apply(conversation, chosen)
+        # Templates are programs of the models': one refuses messages in its own words, another breaks on them.
+        except Exception as error:
+            raise ChatTemplateError(f"the chat template failed: {type(error).__name__}") from error
+        if not text:
+            raise ChatTemplateError("the chat template made an empty prompt")
+        return text
+
+    def _apply(self, conversation: list[dict[str, Any]], arguments: dict[str, Any]) -> str:
+        rendered = self._tokenizer.apply_chat_template(
+            conversation, tokenize=False, add_generation_prompt=True, **arguments
+        )
+        return cast("str", rendered)
+
+
+def _argument_names(tokenizer: PreTrainedTokenizerBase) -> frozenset[str]:
+    template = tokenizer.chat_template
+    texts = template.values() if isinstance(template, dict) else [template or ""]
+    words = {word for text in texts for word in _NAME.findall(text)}
+    special_tokens = {*tokenizer.SPECIAL_TOKENS_ATTRIBUTES, *tokenizer.special_tokens_map}
+    return frozenset(words - _NOT_THE_CLIENTS - special_tokens - set(_parameters(tokenizer)))
+
+
+def _parameters(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    return list(inspect.signature(tokenizer.apply_chat_template).parameters)
+
+
+def _checked(value: object) -> object:
+    match value:
+        case None | bool():
+            return value
+        case int() | float() if abs(value) < _LARGEST_NUMBER:
+            return value
+        case str() if len(value) <= _LONGEST_TEXT:
+            return value
+    raise ChatTemplateError("arguments of the chat template must be truth values, numbers or short texts")
+
+
+def _with_parsed_arguments(message: Mapping[str, object]) -> dict[str, Any]:
+    """A message for templates, which write the arguments of calls themselves and so want them as a mapping."""
+    calls = cast("Sequence[Mapping[str, Any]]", message.get("tool_calls") or ())
+    if not calls:
+        return dict(message)
+    return {**message, "tool_calls": [{**call, "function": _parsed_function(call["function"])} for call in calls]}
+
+
+def _parsed_function(function: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments that are no JSON object stay the text that they are."""
+    try:
+        parsed = json.loads(function["arguments"])
+    except (ValueError, RecursionError):
+        return dict(function)
+    return {**function, "arguments": parsed} if isinstance(parsed, dict) else dict(function)
