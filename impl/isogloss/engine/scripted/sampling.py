@@ -15,6 +15,10 @@ _NEVER = 1e-20
 """Tokens this much less likely than the favourite are left out where tokens are sorted."""
 
 
+_NOT_DRAWN = random.Random(0)  # noqa: S311 (no secret)
+"""Stands where nothing is drawn: to seed one takes longer than a whole greedy token."""
+
+
 class Sampler:
     """Chooses the tokens of one choice, in the usual order of controls.
 
@@ -23,7 +27,7 @@ class Sampler:
 
     def __init__(self, sampling: Sampling, choice: int, prompt: Sequence[int], vocab_size: int) -> None:
         self._sampling = sampling
-        self._random = generator(sampling.seed, choice)
+        self._random = _NOT_DRAWN if sampling.greedy else generator(sampling.seed, choice)
         self._penalties: _Penalties | None = None
         if _penalises(sampling):
             self._penalties = _Penalties(sampling, prompt, vocab_size)

@@ -10,6 +10,7 @@ import codecs
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from isogloss.engine.api import EngineRefused
 from isogloss.engine.scripted.words import WORDS
@@ -48,6 +49,22 @@ class ByteDecoder:
         return self._utf8.decode(b"", final=True)
 
 
+class _PieceIds(dict[str, Sequence[int]]):
+    """Tokens of each piece of text that was ever seen, up to a bound: texts repeat their words."""
+
+    def __missing__(self, piece: str) -> Sequence[int]:
+        word = _WORD_IDS.get(piece)
+        ids = piece.encode() if word is None else (word,)
+        if len(self) < _REMEMBERED_PIECES and len(piece) <= _LONGEST_REMEMBERED:
+            self[piece] = ids
+        return ids
+
+
+_REMEMBERED_PIECES = 65_536
+_LONGEST_REMEMBERED = 32
+_PIECE_IDS = _PieceIds()
+
+
 class ByteTokenizer:
     """Any text to tokens and back without loss, except lone surrogates, which become U+FFFD.
 
@@ -77,14 +94,8 @@ class ByteTokenizer:
         """
         if not text and add_special_tokens:
             return [BEGIN]
-        ids: list[int] = []
-        for piece in _PIECES.findall(without_surrogates(text)):
-            word = _WORD_IDS.get(piece)
-            if word is None:
-                ids.extend(piece.encode())
-            else:
-                ids.append(word)
-        return ids
+        pieces = _PIECES.findall(without_surrogates(text))
+        return [*chain.from_iterable(map(_PIECE_IDS.__getitem__, pieces))]
 
     def encode_chat(
         self, messages: Sequence[Mapping[str, object]], *, arguments: Mapping[str, object] | None = None
