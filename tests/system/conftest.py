@@ -24,8 +24,8 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The torch engine with the embedded model, of a context that a request without `max_tokens` can fill in time."""
-    with serving(tmp_path_factory.mktemp("real"), "--engine", "torch", "--max-model-len", "2048") as server:
+    """The torch engine with the embedded model."""
+    with serving(tmp_path_factory.mktemp("real"), "--engine", "torch") as server:
         yield server
 
 

@@ -23,6 +23,8 @@ _LONG = 4096
 """Characters from which on applying a template would keep other requests waiting."""
 _LONGEST = 2**22
 """Characters that are tokenized at most: more than any prompt may have tokens, so that none of them is admitted."""
+_MANY = 256
+"""Messages and parts from which on reading them would."""
 _MESSAGE_CHARS = 64
 """What a message costs beside its text, in characters."""
 
@@ -43,15 +45,21 @@ class PromptReader:
 
     async def measure(self, body: requests.ChatRequest) -> Measured[ChatPrompt]:
         """Apply the model's template and tokenize. Raises Fault `mindie.template_failed`."""
-        conversation = read(body.messages)
-        readable = not conversation.flawed and conversation.chars <= _LONGEST
-        tokens = await self._tokenized(conversation, _arguments(body)) if readable else []
-        length = len(tokens) if readable else conversation.chars
-        limits = self._config.served(self._engine.card)
-        if self._config.truncation and readable:
-            tokens = tokens[: limits.prompt]
-            length = min(length, limits.prompt)
-        return Measured(self._context(body, conversation, length), ChatPrompt(tokens))
+        conversation = await _conversation(body)
+        tokens, length = await self._prompt(conversation, _arguments(body))
+        context = self._context(body, conversation, length)
+        if isinstance(body.tools, list) and body.tools:  # only then a rule asks, and unknown fields may be huge
+            context["depth"] = await asyncio.to_thread(nesting, body)
+        return Measured(context, ChatPrompt(tokens))
+
+    async def _prompt(self, conversation: Conversation, arguments: Mapping[str, object]) -> tuple[list[int], int]:
+        """The prompt and its length; for messages that the rules refuse, no prompt and their length in characters."""
+        if conversation.flawed or conversation.chars > _LONGEST:
+            return [], conversation.chars
+        tokens = await self._tokenized(conversation, arguments)
+        if self._config.truncation:
+            tokens = tokens[: self._config.served(self._engine.card).prompt]
+        return tokens, len(tokens)
 
     async def _tokenized(self, conversation: Conversation, arguments: Mapping[str, object]) -> list[int]:
         messages, encode = conversation.messages, self._engine.tokenizer.encode_chat
@@ -71,7 +79,6 @@ class PromptReader:
             "prompt_tokens_sum": length,
             "context_length": card.context_length,
             "vocab_size": card.vocab_size,
-            "depth": nesting(body),
             "messages_chars": conversation.chars,
             "empty_messages": conversation.empty,
             "unreadable_parts": conversation.unreadable_parts,
@@ -79,6 +86,13 @@ class PromptReader:
             "stop_chars": sum(map(len, _stops(body))),
             "server": _server(self._config, card),
         }
+
+
+async def _conversation(body: requests.ChatRequest) -> Conversation:
+    parts = sum(len(message.content) for message in body.messages if isinstance(message.content, list))
+    if len(body.messages) + parts < _MANY:
+        return read(body.messages)
+    return await asyncio.to_thread(read, body.messages)
 
 
 def _server(config: MindIEConfig, card: ModelCard) -> dict[str, int]:

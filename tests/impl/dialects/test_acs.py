@@ -62,39 +62,9 @@ async def test_defaults_switch_everything_off(caller, engine):
     assert not stopping.ignore_eos
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "name", "wanted"),
-    [
-        ("temperature", 0.5, "temperature", 0.5),
-        ("top_p", 0.25, "top_p", 0.25),
-        ("top_k", 7, "top_k", 7),
-        ("min_p", 0.1, "min_p", 0.1),
-        ("presence_penalty", 1.5, "presence_penalty", 1.5),
-        ("frequency_penalty", -1.5, "frequency_penalty", -1.5),
-        ("repetition_penalty", 1.25, "repetition_penalty", 1.25),
-        ("seed", 5, "seed", 5),
-    ],
-)
-async def test_sampling(caller, engine, field, value, name, wanted):
-    await caller.ask(**{field: value})
-    assert getattr(engine.requests[0].sampling, name) == wanted
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "name", "wanted"),
-    [
-        ("max_tokens", 3, "max_tokens", 3),
-        ("min_tokens", 2, "min_tokens", 2),
-        ("stop", "end", "stop", ("end",)),
-        ("stop", ["a", "b"], "stop", ("a", "b")),
-        ("stop_token_ids", [7, 9, 7], "stop_token_ids", frozenset({7, 9})),
-        ("include_stop_str_in_output", True, "include_stop", True),
-        ("ignore_eos", True, "ignore_eos", True),
-    ],
-)
-async def test_stopping(caller, engine, field, value, name, wanted):
-    await caller.ask(**{field: value})
-    assert getattr(engine.requests[0].stopping, name) == wanted
+async def test_stop_token_ids(caller, engine):
+    await caller.ask(stop_token_ids=[7, 9, 7])
+    assert engine.requests[0].stopping.stop_token_ids == frozenset({7, 9})
 
 
 async def test_special_tokens(caller, engine):

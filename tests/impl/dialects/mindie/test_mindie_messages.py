@@ -105,7 +105,6 @@ async def test_figures_of_a_plain_request(caller):
         "prompt_tokens_sum": 26,
         "context_length": 64,
         "vocab_size": 2048,
-        "depth": 3,
         "messages_chars": 2,
         "empty_messages": 0,
         "unreadable_parts": 0,
@@ -121,6 +120,27 @@ async def test_figures_of_a_plain_request(caller):
             "plugins": 0,
         },
     }
+
+
+@pytest.mark.parametrize(("parameters", "refused"), [({}, False), ({"a": {"b": {"c": {"d": {"e": {}}}}}}, True)])
+async def test_depth_counts_with_tools(calling, engine, parameters, refused):
+    engine.features = frozenset({"tools"})
+    caller = calling(engine)
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"a": parameters}}}]
+    if refused:
+        with pytest.raises(Fault) as caught:
+            await caller.ask(tools=tools)
+        assert caught.value.entry == "mindie/chat.completions/tools/depth"
+    else:
+        await caller.ask(tools=tools)
+    assert caller.context["depth"] == (11 if refused else 6)
+
+
+async def test_many_messages_and_parts(caller):
+    parts = [{"text": "x"}] * 300
+    with pytest.raises(Fault):
+        await caller.ask(messages=[{"role": "user", "content": parts}, *[{"role": "user", "content": "y"}] * 300])
+    assert caller.context["messages_chars"] == 600
 
 
 @pytest.mark.parametrize(
