@@ -1,0 +1,1 @@
+"""Engines: what handlers ask (`api`), the seam inside (`tokens`), and those that stand behind it."""
