@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 from isogloss.dialects.atoma import fingerprint
 from isogloss.engine.api import EngineStatus
@@ -38,14 +41,14 @@ async def test_cached_tokens(calling, playing, spell):
     assert body["usage"]["prompt_tokens_details"]["cached_tokens"] == 2
 
 
-def test_the_fingerprint_names_engine_and_model():
-    first, again, other = ScriptedEngine(), ScriptedEngine(), ScriptedEngine("other")
-    again._card = again.card.__class__("scripted", *[getattr(first.card, name) for name in CARD], created=1)
-    assert fingerprint(first) == fingerprint(again) != fingerprint(other)
-    assert len(fingerprint(first)) == len("fp_") + 12
-
-
-CARD = ("context_length", "vocab_size", "layers", "hidden_size")
+def test_the_fingerprint_names_engine_and_model(engine):
+    first = fingerprint(engine)
+    assert re.fullmatch("fp_[0-9a-f]{12}", first)
+    engine.card = replace(engine.card, created=engine.card.created + 1)
+    assert fingerprint(engine) == first
+    engine.card = replace(engine.card, layers=3)
+    assert fingerprint(engine) != first
+    assert fingerprint(ScriptedEngine("one")) != fingerprint(ScriptedEngine("other"))
 
 
 async def test_defaults_switch_everything_off(caller, engine):
