@@ -8,7 +8,7 @@ from isogloss_conformance.fuzz import fuzz
 from support.server import Server
 
 
-@pytest.mark.parametrize(("dialect", "least"), [("nim", 400), ("atoma", 250), ("acs", 400)])
+@pytest.mark.parametrize(("dialect", "least"), [("nim", 400), ("atoma", 250), ("acs", 400), ("mindie", 400)])
 def test_dialects(scripted: Server, dialect: str, least: int) -> None:
     report = fuzz(
         isogloss_api.document(dialect),

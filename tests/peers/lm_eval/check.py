@@ -1,7 +1,7 @@
 """lm-evaluation-harness against our server and against its own transformers back end, on the same weights.
 
-Run by `make check-lm-eval`, in an environment of its own. Exits 1 if a log likelihood differs by more than the tolerance
-or a greedy flag differs where the two best tokens are further apart than that.
+Run by `make check-lm-eval`, in an environment of its own. Exits 1 if a log likelihood differs by more than the
+tolerance, or if a greedy flag or the accuracy differs at all.
 """
 
 from __future__ import annotations
