@@ -16,9 +16,6 @@ from isogloss.dialects.mindie_config import MindIEConfig
 from isogloss.dialects.mindie_messages import Conversation, nesting, read
 from isogloss.engine.api import ChatTemplateError, Engine, ModelCard
 
-TOP_K = 1000
-"""Tokens to sample from where neither request nor model says how many."""
-
 _LONG = 4096
 """Characters from which on applying a template would keep other requests waiting."""
 _LONGEST = 2**22
@@ -102,7 +99,7 @@ def _server(config: MindIEConfig, card: ModelCard) -> dict[str, int]:
         "maxInputTokenLen": limits.max_input_token_len,
         "maxSeqLen": limits.max_seq_len,
         "maxIterTimes": limits.max_iter_times,
-        "topK": TOP_K if card.top_k is None else card.top_k,
+        "topK": -1 if card.top_k is None else card.top_k,
         "deepseek": 0,
         "disaggregated": 0,
         "plugins": 0,

@@ -114,7 +114,7 @@ async def test_figures_of_a_plain_request(caller):
             "maxInputTokenLen": 64,
             "maxSeqLen": 64,
             "maxIterTimes": 512,
-            "topK": 1000,
+            "topK": -1,
             "deepseek": 0,
             "disaggregated": 0,
             "plugins": 0,
