@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export TORCH_DEVICE_BACKEND_AUTOLOAD ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-fast lint format generate drift wheel check-lm-eval bench lock clean
+.PHONY: help setup serve test test-fast schema-suite lint format generate drift wheel check-lm-eval bench lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test: $(READY) ## Run all tests (ARGS='-k name …')
 
 test-fast: $(READY) ## Run the tests that need no language model
 	$(BIN)/python -m pytest -m 'not model' $(ARGS)
+
+schema-suite: $(READY) $(NODE_READY) ## Run JSON-Schema-Test-Suite through guided decoding
+	cd tests && ../$(BIN)/python -m support.schema_suite ../node_modules/json-schema-test-suite/tests/draft4 $(ARGS)
 
 lint: $(READY) $(NODE_READY) ## Check documents, code, types and who imports whom
 	$(BIN)/ruff check .

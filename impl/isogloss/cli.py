@@ -83,6 +83,7 @@ def _add_serve(commands: Any) -> None:
         assert isinstance(extra, dict)
         groups[str(extra["group"])].add_argument(
             f"--{name.replace('_', '-')}",
+            action="append" if name == "adapter" else "store",
             default=argparse.SUPPRESS,
             metavar=name.rsplit("_", 1)[-1].upper(),
             help=_help(name, field),

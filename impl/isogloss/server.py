@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -100,13 +101,25 @@ def make_engine(settings: Settings) -> Engine:
         limits = scripted.Limits(
             **_chosen(settings, context_length="max_model_len", max_num_seqs="max_num_seqs", max_waiting="max_waiting")
         )
-        return scripted.ScriptedEngine(settings.model_name or "scripted", limits=limits)
+        names = tuple(_adapters(settings))
+        return scripted.ScriptedEngine(settings.model_name or "scripted", limits=limits, adapters=names)
     from isogloss.engine.torch.engine import TorchEngine  # noqa: PLC0415
     from isogloss.engine.torch.settings import TorchSettings  # noqa: PLC0415
 
     same = ("kv_cache_gib", "max_model_len", "max_num_seqs", "max_waiting", "block_size", "prefill_budget", "threads")
+    adapters = _adapters(settings)
     chosen = _chosen(settings, name="model_name", cache_dir="cache_dir", **{name: name for name in same})
-    return TorchEngine(TorchSettings(settings.model, device=settings.device, dtype=settings.dtype, **chosen))
+    return TorchEngine(
+        TorchSettings(settings.model, device=settings.device, dtype=settings.dtype, adapters=adapters, **chosen)
+    )
+
+
+def _adapters(settings: Settings) -> dict[str, Path]:
+    """Adapters of the settings and of MindIE's configuration. Raises StartError for a name that both have."""
+    own, mindie = settings.adapters(), _options(settings).mindie
+    if own.keys() & {mindie.model_name, *mindie.adapters}:
+        raise StartError("adapter: MindIE's configuration has a model or an adapter of the same name")
+    return {**own, **mindie.adapters}
 
 
 def _chosen(settings: Settings, **names: str) -> dict[str, Any]:
@@ -140,7 +153,7 @@ def _api(name: str, engine: Engine, options: Options) -> Api:
         _document(dialect),
         dialect.routes,
         dialect.operations,
-        models=frozenset({dialect.model or engine.card.name}),
+        models=frozenset({dialect.model or engine.card.name, *engine.card.adapters}),
         features=features(engine),
     )
 

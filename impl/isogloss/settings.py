@@ -71,6 +71,9 @@ class Settings(BaseSettings):
     dtype: Literal["auto", "bf16", "fp16", "fp32"] = _engine(
         "auto", "Number type of the weights: `auto`, `bf16`, `fp16` or `fp32`."
     )
+    adapter: Annotated[tuple[str, ...], NoDecode] = _engine(
+        (), "LoRA adapter in PEFT's format, as NAME=FOLDER; requests name it as their model. May be repeated."
+    )
     max_model_len: int | None = _engine(None, "Tokens of prompt and answer; by default what the model can.", ge=1)
     max_num_seqs: int | None = _engine(None, "Sequences that run at once; by default what the engine likes.", ge=1)
     max_waiting: int | None = _engine(None, "Requests that may wait for the engine.", ge=0)
@@ -88,10 +91,20 @@ class Settings(BaseSettings):
     keep_alive_s: int = _limit(5, "Seconds that an idle connection stays open.", ge=1)
     drain_timeout_s: float = _limit(30.0, "Seconds that running requests get to end after SIGTERM.", ge=0)
 
-    @field_validator("dialects", "api_keys", mode="before")
+    @field_validator("dialects", "api_keys", "adapter", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("adapter")
+    @classmethod
+    def _check_adapters(cls, adapters: tuple[str, ...]) -> tuple[str, ...]:
+        names = [name for name, sign, folder in (item.partition("=") for item in adapters) if name and folder]
+        if len(names) < len(adapters):
+            raise ValueError("must be written NAME=FOLDER")
+        if len(set(names)) < len(names):
+            raise ValueError("must have a name of its own each")
+        return adapters
 
     @field_validator("port", mode="before")
     @classmethod
@@ -106,6 +119,10 @@ class Settings(BaseSettings):
         if keys is not None and not _usable(key.get_secret_value() for key in keys):
             raise ValueError("must hold one or more keys of visible ASCII characters")
         return keys
+
+    def adapters(self) -> dict[str, Path]:
+        """Folders of the adapters by name."""
+        return {name: Path(folder) for name, _, folder in (item.partition("=") for item in self.adapter)}
 
     def keys(self) -> tuple[str, ...]:
         """All keys; none means that every caller is let in. Raises SettingsError for a file without any."""

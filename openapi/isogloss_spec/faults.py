@@ -106,7 +106,7 @@ def _shown(value: Json) -> str:
     if isinstance(value, list):
         return ", ".join(_shown(item) for item in value)
     if isinstance(value, float):
-        return f"{value:g}"
+        return repr(value) if value % 1 else f"{value:.17g}"
     return str(value)
 
 

@@ -32,7 +32,7 @@ async def test_settings_reach_the_engine_and_the_judge() -> None:
         assert good.status_code == 200
         bad = await client.post("/v1/completions", json={"model": "smollm2", "prompt": "hi"})
         assert bad.status_code == 404
-        feature = await client.post("/v1/completions", json={"model": "mine", "prompt": "hi", "guided_regex": "a"})
+        feature = await client.post("/v1/completions", json={"model": "mine", "prompt": "hi", "suffix": "a"})
         assert feature.status_code == 400
     await engine.stop()
 

@@ -123,3 +123,15 @@ def test_the_variable_that_kubernetes_sets_is_explained(monkeypatch: pytest.Monk
     monkeypatch.setenv("ISOGLOSS_PORT", "tcp://10.0.0.1:80")
     with pytest.raises(SettingsError, match="enableServiceLinks"):
         load_settings({})
+
+
+def test_adapters_are_names_and_folders() -> None:
+    assert load_settings({}).adapters() == {}
+    for given in ("a=/x, b=/y=z", ["a=/x", "b=/y=z"]):
+        assert load_settings({"adapter": given}).adapters() == {"a": Path("/x"), "b": Path("/y=z")}
+
+
+@pytest.mark.parametrize("given", ["a", "=x", "a=", "a=x,a=y"])
+def test_adapters_need_a_name_and_a_folder(given: str) -> None:
+    with pytest.raises(SettingsError, match=r"^adapter: must"):
+        load_settings({"adapter": given})

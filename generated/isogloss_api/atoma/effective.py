@@ -134,7 +134,7 @@ class CompletionsRequest(TypedDict):
     """
     suffix: str | None
     """
-    Text that follows the completion.
+    Text that follows the completion. Only with prompts that are texts.
     """
     temperature: float
     """

@@ -180,7 +180,7 @@ class CompletionsRequest(BaseModel):
     """
     suffix: StrictStr | None | MISSING = MISSING
     """
-    Text that follows the completion.
+    Text that follows the completion. Only with prompts that are texts.
     """
     temperature: Annotated[StrictFloat | None | MISSING, Field(ge=0.0, le=2.0)] = (
         MISSING

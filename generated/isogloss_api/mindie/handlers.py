@@ -71,6 +71,7 @@ OPERATIONS = (
             "unknown_model",
             "context_overflow",
             "mindie.template_failed",
+            "mindie.guide_invalid",
             "unsupported_feature",
             "unauthorized",
             "method_not_allowed",

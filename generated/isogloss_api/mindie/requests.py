@@ -457,11 +457,11 @@ class ChatRequest(BaseModel):
     """
     use_beam_search: StrictBool | None | MISSING = MISSING
     """
-    Search with `n` beams instead of sampling.
+    Search with beams instead of sampling: as many as `best_of` or `n` says, whichever is more. The `n` best sequences are returned, best first, when the search is over; a stream then has one chunk for each.
     """
     best_of: Annotated[int | None | MISSING, Field(ge=1, le=128)] = MISSING
     """
-    Generate and return this many sequences, best first.
+    Generate and return this many sequences, best first. With `use_beam_search`, the number of beams.
     """
     n: Annotated[int | None | MISSING, Field(ge=1, le=128)] = MISSING
     """

@@ -248,7 +248,7 @@ class CompletionRequest(TypedDict, closed=True):
     """
     suffix: str | None
     """
-    Text that follows the completion.
+    Text that follows the completion. Only with prompts that are texts.
     """
     temperature: float
     """

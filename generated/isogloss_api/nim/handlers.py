@@ -92,6 +92,7 @@ OPERATIONS = (
             "unknown_model",
             "context_overflow",
             "unsupported_feature",
+            "nim.guide_invalid",
             "unauthorized",
             "quota_exceeded",
             "overloaded",

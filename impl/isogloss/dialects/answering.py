@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from isogloss.dialects.completions import Choice, Completion, Fragment, Tally
 from isogloss.dialects.echo import echo_logprobs, echo_text
 from isogloss.dialects.engine_call import run
+from isogloss.dialects.guides import Guided
 from isogloss.dialects.logprobs import Form, Logprobs, PromptLogprob, prompt_logprobs
 from isogloss.dialects.prompts import Prompt
 from isogloss.engine.api import Delta, Engine, Event, Finish, GenerationRequest, Sampling, Started, Stopping, TokenScore
@@ -49,6 +50,7 @@ class Wanted:
     """Alternatives to show per token of the prompt; None for nothing."""
     skip_special_tokens: bool = True
     priority: int = 0
+    guided: Guided | None = None
     hints: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -69,7 +71,7 @@ class Wanted:
         wanted = [self.prompt_logprobs, self.form.alternatives if self.echo and self.form is not None else None]
         return max((count for count in wanted if count is not None), default=None)
 
-    def request(self, request_id: str, prompt: Sequence[int]) -> GenerationRequest:
+    def request(self, request_id: str, prompt: Sequence[int], adapter: str | None = None) -> GenerationRequest:
         """What the engine is asked for one prompt."""
         return GenerationRequest(
             request_id=request_id,
@@ -77,8 +79,10 @@ class Wanted:
             stopping=self.stopping,
             sampling=self.sampling,
             n=self.candidates,
+            guide=None if self.guided is None else self.guided.guide,
             logprobs=self.logprobs,
             prompt_logprobs=self.prompt_scores,
+            adapter=adapter,
             skip_special_tokens=self.skip_special_tokens,
             priority=self.priority,
             hints=self.hints,
@@ -109,7 +113,8 @@ class Piece:
 
 
 class Answering:
-    """Asks the engine and gathers what it says. Raises Fault `engine_refused`, `overloaded` or `engine_failure`."""
+    """Asks the engine and gathers what it says. Raises Fault `engine_refused`, `overloaded`, `engine_failure` or that
+    of a guide."""
 
     def __init__(self, engine: Engine, prompts: Sequence[Prompt], wanted: Wanted, model: str | None = None) -> None:
         """`model` is the name that the call used; without one it is the engine's."""
@@ -160,11 +165,12 @@ class Answering:
             yield Piece(None, self.tally)
 
     def _events(self) -> AsyncGenerator[tuple[int, Event], None]:
+        adapter = self._engine.card.adapter(self.head["model"])
         requests = [
-            self._wanted.request(f"{self.head['id']}-{position}", prompt.tokens)
+            self._wanted.request(f"{self.head['id']}-{position}", prompt.tokens, adapter)
             for position, prompt in enumerate(self._prompts)
         ]
-        return run(self._engine, requests)
+        return run(self._engine, requests, self._wanted.guided)
 
     async def _add(self, position: int, event: Event) -> Sequence[Choice]:
         """Take in an event; the choices that grew by it."""

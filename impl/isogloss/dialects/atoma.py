@@ -13,11 +13,11 @@ from isogloss_api.runtime import Call, Measured, Reply, Stream
 from isogloss.dialects import health
 from isogloss.dialects.answering import Answering, Wanted, Whole
 from isogloss.dialects.completions import Fragment, Tally
-from isogloss.dialects.fields import includes_usage, openai_sampling, stop_texts
+from isogloss.dialects.fields import includes_usage, infill_stopping, openai_sampling, stop_texts
 from isogloss.dialects.logprobs import Form
 from isogloss.dialects.models import model_list
 from isogloss.dialects.prompts import Prompt, measured
-from isogloss.engine.api import Engine, Stopping
+from isogloss.engine.api import Engine, Stopping, Tokenizer
 
 Prompts = list[Prompt]
 
@@ -31,13 +31,14 @@ class AtomaHandlers:
 
     async def measure_create_completion(self, body: requests.CompletionsRequest, /) -> Measured[Prompts]:
         """Tokenize the prompts."""
-        return await measured(body.prompt, self._engine)
+        suffix = body.suffix if isinstance(body.suffix, str) else None
+        return await measured(body.prompt, self._engine, suffix=suffix)
 
     async def create_completion(
         self, body: requests.CompletionsRequest, prompt: Prompts, call: Call[effective.CompletionsRequest], /
     ) -> Reply[responses.CompletionsResponse] | Stream[responses.CompletionsStreamResponse]:
         """Continue the prompts. Raises Fault `engine_refused`, `overloaded` or `engine_failure`."""
-        answering = Answering(self._engine, prompt, _wanted(call), call.eff["model"])
+        answering = Answering(self._engine, prompt, _wanted(call, self._engine.tokenizer), call.eff["model"])
         if call.eff["stream"]:
             return Stream(self._chunks(answering, usage=includes_usage(call.eff["stream_options"])))
         return Reply(await self._whole(answering))
@@ -79,11 +80,12 @@ def fingerprint(engine: Engine) -> str:
     return f"fp_{hashlib.sha256(named.encode()).hexdigest()[:12]}"
 
 
-def _wanted(call: Call[effective.CompletionsRequest]) -> Wanted:
+def _wanted(call: Call[effective.CompletionsRequest], tokenizer: Tokenizer) -> Wanted:
     eff = call.eff
+    stopping = Stopping(max_tokens=eff["max_tokens"], stop=stop_texts(eff["stop"]))
     return Wanted(
         sampling=openai_sampling(eff, eff["logit_bias"]),
-        stopping=Stopping(max_tokens=eff["max_tokens"], stop=stop_texts(eff["stop"])),
+        stopping=infill_stopping(stopping, eff["suffix"], tokenizer),
         n=eff["n"],
         best_of=eff["best_of"],
         echo=eff["echo"],

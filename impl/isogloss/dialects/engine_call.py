@@ -8,7 +8,16 @@ from contextlib import aclosing, contextmanager
 
 from isogloss_spec.faults import Fault
 
-from isogloss.engine.api import Engine, EngineFailure, EngineOverloaded, EngineRefused, Event, GenerationRequest
+from isogloss.dialects.guides import Guided
+from isogloss.engine.api import (
+    Engine,
+    EngineFailure,
+    EngineOverloaded,
+    EngineRefused,
+    Event,
+    GenerationRequest,
+    GuideError,
+)
 
 RETRY_AFTER = 1
 """Seconds after which a new try makes sense when the engine is full: places become free at every step."""
@@ -20,20 +29,28 @@ _AHEAD = 8
 """Events that may wait for the reader: few, so that a slow reader slows the engine down."""
 
 
-def run(engine: Engine, requests: Sequence[GenerationRequest]) -> AsyncGenerator[tuple[int, Event], None]:
+async def run(
+    engine: Engine, requests: Sequence[GenerationRequest], guided: Guided | None = None
+) -> AsyncGenerator[tuple[int, Event], None]:
     """Events of all requests, each with its request's position; those of one request keep their order.
 
-    Raises Fault `engine_refused`, `overloaded` or `engine_failure`; the first ends the whole call. Closing the
-    generator aborts what still runs.
+    `guided` is where their guide comes from. Raises Fault `engine_refused`, `overloaded`, `engine_failure` or that of
+    the guide; the first ends the whole call. Closing the generator aborts what still runs.
     """
-    return _alone(engine, requests[0]) if len(requests) == 1 else _merged(engine, requests)
+    events = _alone(engine, requests[0]) if len(requests) == 1 else _merged(engine, requests)
+    with _as_faults(guided):
+        async with aclosing(events):
+            async for item in events:
+                yield item
 
 
 @contextmanager
-def _as_faults() -> Iterator[None]:
+def _as_faults(guided: Guided | None) -> Iterator[None]:
     try:
         yield
     except EngineRefused as error:
+        if guided is not None and isinstance(error, GuideError):
+            raise guided.refusal(error) from error
         raise Fault("engine_refused") from error
     except EngineOverloaded as error:
         raise Fault("overloaded", values={"retry_after": RETRY_AFTER}) from error
@@ -42,10 +59,9 @@ def _as_faults() -> Iterator[None]:
 
 
 async def _alone(engine: Engine, request: GenerationRequest) -> AsyncGenerator[tuple[int, Event], None]:
-    with _as_faults():
-        async with aclosing(engine.generate(request)) as events:
-            async for event in events:
-                yield 0, event
+    async with aclosing(engine.generate(request)) as events:
+        async for event in events:
+            yield 0, event
 
 
 async def _merged(engine: Engine, requests: Sequence[GenerationRequest]) -> AsyncGenerator[tuple[int, Event], None]:
@@ -56,9 +72,8 @@ async def _merged(engine: Engine, requests: Sequence[GenerationRequest]) -> Asyn
         for position, request in enumerate(requests)
     ]
     try:
-        with _as_faults():
-            async for item in _until_ended(queue, len(pumps)):
-                yield item
+        async for item in _until_ended(queue, len(pumps)):
+            yield item
     finally:
         for pump in pumps:
             pump.cancel()

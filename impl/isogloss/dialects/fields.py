@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from typing_extensions import ReadOnly, TypedDict
 
-from isogloss.engine.api import Sampling, Stopping
+from isogloss.engine.api import Sampling, Stopping, Tokenizer
 
 
 class OpenAISampling(TypedDict):
@@ -81,6 +81,14 @@ def vllm_stopping(eff: VllmStopping) -> Stopping:
         include_stop=eff["include_stop_str_in_output"],
         ignore_eos=eff["ignore_eos"],
     )
+
+
+def infill_stopping(stopping: Stopping, suffix: str | None, tokenizer: Tokenizer) -> Stopping:
+    """Ends also at the tokens with which a model ends what it fills in."""
+    infill = tokenizer.infill
+    if not suffix or infill is None or stopping.ignore_eos:
+        return stopping
+    return replace(stopping, stop_token_ids=stopping.stop_token_ids | infill.stop_ids)
 
 
 def stop_texts(stop: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from isogloss_api.mindie import effective, requests, responses
 from isogloss_api.runtime import Call, Measured, Reply, Stream
 
 from isogloss.dialects.fields import openai_sampling, stop_texts
+from isogloss.dialects.guides import response_format
 from isogloss.dialects.mindie_answer import Answer, Shown
 from isogloss.dialects.mindie_config import MindIEConfig
 from isogloss.dialects.mindie_prompt import ChatPrompt, PromptReader
@@ -35,10 +36,17 @@ class MindIEHandlers:
     async def create_chat_completion(
         self, body: requests.ChatRequest, prompt: ChatPrompt, call: Call[effective.ChatRequest], /
     ) -> Reply[responses.ChatCompletion] | Stream[responses.ChatChunk]:
-        """Continue the conversation. Raises Fault `engine_refused`, `overloaded` or `engine_failure`."""
+        """Continue the conversation.
+
+        Raises Fault `engine_refused`, `overloaded`, `engine_failure` or `mindie.guide_invalid`.
+        """
         eff = call.eff
         shown = Shown(eff["model"], _alternatives(eff), self._config.full_text)
-        answer = Answer(self._engine, self._request(prompt.tokens, eff, call.hints), shown)
+        guided = response_format(eff["response_format"], "mindie.guide_invalid")
+        request = self._request(prompt.tokens, eff, call.hints)
+        if guided is not None:
+            request = replace(request, guide=guided.guide)
+        answer = Answer(self._engine, request, shown, guided)
         return Stream(answer.chunks()) if eff["stream"] else Reply(await answer.whole())
 
     async def list_models(self) -> Reply[responses.ModelList]:
@@ -53,6 +61,8 @@ class MindIEHandlers:
             stopping=_stopping(eff, limits.answer(eff["max_tokens"], len(prompt))),
             sampling=_sampling(eff),
             n=_count(eff),
+            beams=_beams(eff),
+            adapter=self._engine.card.adapter(eff["model"]),
             logprobs=_scored_alternatives(eff),
             skip_special_tokens=eff["skip_special_tokens"],
             hints=hints,
@@ -65,8 +75,13 @@ def served_card(card: ModelCard, config: MindIEConfig) -> ModelCard:
 
 
 def _count(eff: effective.ChatRequest) -> int:
-    """Sequences to generate; all of them are returned."""
-    return eff["n"] if eff["best_of"] is None else eff["best_of"]
+    """Sequences to return. Without beams, `best_of` is how many are generated, and all of them are returned."""
+    return eff["n"] if eff["use_beam_search"] or eff["best_of"] is None else eff["best_of"]
+
+
+def _beams(eff: effective.ChatRequest) -> int | None:
+    """Beams to search with: `best_of` or `n`, whichever is more."""
+    return max(eff["n"], eff["best_of"] or 1) if eff["use_beam_search"] else None
 
 
 def _alternatives(eff: effective.ChatRequest) -> int | None:

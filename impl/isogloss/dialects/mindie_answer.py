@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from isogloss.dialects.chat_logprobs import ChatTokenLogprob
 from isogloss.dialects.chat_sequence import ChatPiece, ChatSequence
 from isogloss.dialects.engine_call import run
+from isogloss.dialects.guides import Guided
 from isogloss.dialects.mindie_usage import decode_times, prefill_time, usage
 from isogloss.engine.api import Delta, Engine, Finish, GenerationRequest, Started
 
@@ -50,13 +51,17 @@ class _Ended:
 
 
 class Answer:
-    """Asks the engine and writes down what it says. Raises Fault `engine_refused`, `overloaded` or `engine_failure`."""
+    """Asks the engine and writes down what it says.
 
-    def __init__(self, engine: Engine, request: GenerationRequest, shown: Shown) -> None:
-        """The request's id is the answer's."""
+    Raises Fault `engine_refused`, `overloaded`, `engine_failure` or that of a guide.
+    """
+
+    def __init__(self, engine: Engine, request: GenerationRequest, shown: Shown, guided: Guided | None = None) -> None:
+        """The request's id is the answer's; `guided` says where its guide comes from."""
         self._engine = engine
         self._request = request
         self._shown = shown
+        self._guided = guided
         self._created = int(time.time())
         self._head: _Head = {
             "id": request.request_id,
@@ -73,7 +78,7 @@ class Answer:
             async for _ in grown:
                 pass
         ended = [_ended(sequence) for sequence in self._sequences]
-        if len(ended) > 1:
+        if len(ended) > 1 and self._request.beams is None:  # those of a beam search come in order
             ended.sort(key=lambda one: one.sequence.logprob, reverse=True)
         longest = max(ended, key=lambda one: one.sequence.tokens)
         tokens, timing = longest.sequence.tokens, longest.finish.timing
@@ -97,7 +102,7 @@ class Answer:
 
     async def _grown(self) -> AsyncGenerator[ChatSequence, None]:
         """Each sequence whenever it grew."""
-        async with aclosing(run(self._engine, [self._request])) as events:
+        async with aclosing(run(self._engine, [self._request], self._guided)) as events:
             async for _, event in events:
                 if isinstance(event, Delta):
                     sequence = self._sequences[event.choice]

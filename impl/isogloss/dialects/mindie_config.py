@@ -6,9 +6,10 @@ Its other keys (addresses, certificates, devices, batching) are matters of the s
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -40,6 +41,8 @@ class MindIEConfig:
     """Whether each chunk of a stream has the whole text so far."""
     body_limit: int | None = None
     """Bytes of a request's body; None for what the document says."""
+    adapters: Mapping[str, Path] = field(default_factory=dict)
+    """LoRA adapters: name to folder."""
 
     def served(self, card: ModelCard) -> ServedLimits:
         """The limits with a model behind them."""
@@ -83,9 +86,18 @@ class _Server(_Section):
     max_request_length: Annotated[int | None, Field(ge=1, le=100)] = None
 
 
+_Name = Annotated[str, Field(max_length=256, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
+
+
+class _Lora(_Section):
+    name: _Name
+    path: Annotated[str, Field(min_length=1)]
+    base_model_name: str | None = None
+
+
 class _Model(_Section):
-    model_name: Annotated[str, Field(max_length=256, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
-    lora_modules: Annotated[Any, Field(alias="LoraModules")] = None
+    model_name: _Name
+    lora_modules: Annotated[list[_Lora] | None, Field(alias="LoraModules")] = None
 
 
 class _Deploy(_Section):
@@ -93,7 +105,12 @@ class _Deploy(_Section):
     max_input_token_len: Annotated[int | None, Field(ge=1, le=4_194_304)] = None
     truncation: bool | Literal[0, 1] = False
     models: Annotated[list[_Model], Field(alias="ModelConfig", max_length=1)] = []
-    lora_modules: Annotated[Any, Field(alias="LoraModules")] = None
+    lora_modules: Annotated[list[_Lora] | None, Field(alias="LoraModules")] = None
+
+    @property
+    def loras(self) -> list[_Lora]:
+        """All adapters, wherever they stand."""
+        return [*(self.lora_modules or ()), *(one for model in self.models for one in model.lora_modules or ())]
 
 
 class _Schedule(_Section):
@@ -131,15 +148,18 @@ def _reason(path: Path, error: ValidationError) -> str:
 
 
 def _refuse_what_is_not_done(path: Path, parsed: _File) -> None:
-    deploy = parsed.backend.deploy
     if parsed.server.open_ai_support != "vllm":
         raise MindIEConfigError(
             f"{path}: ServerConfig.openAiSupport: only 'vllm' is served, MindIE's other variant of the interface is not"
         )
-    if deploy.lora_modules or any(model.lora_modules for model in deploy.models):
-        raise MindIEConfigError(
-            f"{path}: BackendConfig.ModelDeployConfig.LoraModules: this server does not serve adapters; remove them"
-        )
+    deploy = parsed.backend.deploy
+    where = f"{path}: BackendConfig.ModelDeployConfig.LoraModules"
+    names = [lora.name for lora in deploy.loras]
+    models = [model.model_name for model in deploy.models]
+    if len({*names, *models}) < len(names) + len(models):
+        raise MindIEConfigError(f"{where}: each adapter needs a name of its own")
+    if any(models and lora.base_model_name not in (None, *models) for lora in deploy.loras):
+        raise MindIEConfigError(f"{where}: baseModelName must be the modelName of ModelConfig")
 
 
 def _config(parsed: _File) -> MindIEConfig:
@@ -152,5 +172,6 @@ def _config(parsed: _File) -> MindIEConfig:
         max_iter_times=parsed.backend.schedule.max_iter_times,
         truncation=bool(deploy.truncation),
         full_text=server.full_text_enabled,
+        adapters={lora.name: Path(lora.path) for lora in deploy.loras},
         body_limit=None if megabytes is None else megabytes * MIB,
     )

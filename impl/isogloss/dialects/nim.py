@@ -11,11 +11,12 @@ from isogloss_api.runtime import Call, Measured, Reply, Stream
 from isogloss.dialects import health
 from isogloss.dialects.answering import Answering, Wanted, Whole
 from isogloss.dialects.completions import Fragment, Tally
-from isogloss.dialects.fields import counts_usage, includes_usage, vllm_sampling, vllm_stopping
+from isogloss.dialects.fields import counts_usage, includes_usage, infill_stopping, vllm_sampling, vllm_stopping
+from isogloss.dialects.guides import Guided, guided_fields, response_format
 from isogloss.dialects.logprobs import Form
 from isogloss.dialects.models import model_list
 from isogloss.dialects.prompts import Prompt, measured
-from isogloss.engine.api import Engine
+from isogloss.engine.api import Engine, Tokenizer
 
 Prompts = list[Prompt]
 
@@ -29,13 +30,17 @@ class NimHandlers:
     async def measure_create_completion(self, body: requests.CompletionRequest, /) -> Measured[Prompts]:
         """Tokenize the prompts."""
         add_special_tokens = body.add_special_tokens is not False
-        return await measured(body.prompt, self._engine, add_special_tokens=add_special_tokens)
+        suffix = body.suffix if isinstance(body.suffix, str) else None
+        return await measured(body.prompt, self._engine, add_special_tokens=add_special_tokens, suffix=suffix)
 
     async def create_completion(
         self, body: requests.CompletionRequest, prompt: Prompts, call: Call[effective.CompletionRequest], /
     ) -> Reply[responses.CompletionResponse] | Stream[responses.CompletionStreamResponse]:
-        """Continue the prompts. Raises Fault `engine_refused`, `overloaded` or `engine_failure`."""
-        answering = Answering(self._engine, prompt, _wanted(call), call.eff["model"])
+        """Continue the prompts.
+
+        Raises Fault `engine_refused`, `overloaded`, `engine_failure` or `nim.guide_invalid`.
+        """
+        answering = Answering(self._engine, prompt, _wanted(call, self._engine.tokenizer), call.eff["model"])
         if call.eff["stream"]:
             return Stream(_chunks(answering, call.eff["stream_options"]))
         return Reply(await _whole(answering))
@@ -53,18 +58,27 @@ class NimHandlers:
         return Reply(health.ready(self._engine))
 
 
-def _wanted(call: Call[effective.CompletionRequest]) -> Wanted:
+def _wanted(call: Call[effective.CompletionRequest], tokenizer: Tokenizer) -> Wanted:
     eff = call.eff
     return Wanted(
         sampling=vllm_sampling(eff, eff["logit_bias"]),
-        stopping=vllm_stopping(eff),
+        stopping=infill_stopping(vllm_stopping(eff), eff["suffix"], tokenizer),
         n=eff["n"],
         best_of=eff["best_of"],
         echo=eff["echo"],
         form=None if eff["logprobs"] is None else Form(eff["logprobs"], eff["return_tokens_as_token_ids"]),
         prompt_logprobs=None if eff["stream"] else eff["prompt_logprobs"],
+        guided=_guided(eff),
         hints=call.hints,
     )
+
+
+def _guided(eff: effective.CompletionRequest) -> Guided | None:
+    """The one guide of a request, wherever it stands. `guided_decoding_backend` changes nothing: there is one."""
+    extensions, fault = eff["nvext"], "nim.guide_invalid"
+    own = guided_fields(eff, fault, whitespace=eff["guided_whitespace_pattern"])
+    older = None if extensions is None else guided_fields(extensions, fault, below="nvext.")
+    return own or response_format(eff["response_format"], fault) or older
 
 
 async def _whole(answering: Answering) -> responses.CompletionResponse:

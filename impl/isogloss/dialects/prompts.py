@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from isogloss_api.runtime import Context, Measured
 
@@ -26,20 +27,33 @@ class Prompt:
     """As the client wrote it; None if it came as token ids."""
 
 
-async def tokenize(shape: PromptShape, tokenizer: Tokenizer, *, add_special_tokens: bool = True) -> list[Prompt]:
+async def tokenize(
+    shape: PromptShape, tokenizer: Tokenizer, *, add_special_tokens: bool = True, suffix: str | None = None
+) -> list[Prompt]:
     """The prompts of a request, in order. Long texts are tokenized off the event loop.
 
-    `add_special_tokens` counts for texts only: token ids are taken as they are.
+    `add_special_tokens` and `suffix` count for texts only: token ids are taken as they are. With a suffix, each text
+    becomes a prompt for what stands between it and the suffix, if the model can do that.
     """
     items = _items(shape)
-    if sum(len(item) for item in items if isinstance(item, str)) < _LONG_TEXT:
-        return _tokenized(items, tokenizer, add_special_tokens)
-    return await asyncio.to_thread(_tokenized, items, tokenizer, add_special_tokens)
+    encode = _encoder(tokenizer, add_special_tokens, suffix)
+    if sum(len(item) + len(suffix or "") for item in items if isinstance(item, str)) < _LONG_TEXT:
+        return _tokenized(items, encode)
+    return await asyncio.to_thread(_tokenized, items, encode)
 
 
-async def measured(shape: PromptShape, engine: Engine, *, add_special_tokens: bool = True) -> Measured[list[Prompt]]:
+def _encoder(tokenizer: Tokenizer, add_special_tokens: bool, suffix: str | None) -> Callable[[str], list[int]]:
+    infill = tokenizer.infill
+    if not suffix or infill is None:
+        return partial(tokenizer.encode, add_special_tokens=add_special_tokens)
+    return partial(infill.encode, after=suffix, add_special_tokens=add_special_tokens)
+
+
+async def measured(
+    shape: PromptShape, engine: Engine, *, add_special_tokens: bool = True, suffix: str | None = None
+) -> Measured[list[Prompt]]:
     """The prompts of a request, tokenized, with the figures about them."""
-    prompts = await tokenize(shape, engine.tokenizer, add_special_tokens=add_special_tokens)
+    prompts = await tokenize(shape, engine.tokenizer, add_special_tokens=add_special_tokens, suffix=suffix)
     return Measured(measure(prompts, engine.card), prompts)
 
 
@@ -65,12 +79,5 @@ def _items(shape: PromptShape) -> list[str] | list[list[int]]:
     return shape
 
 
-def _tokenized(
-    items: Sequence[str] | Sequence[list[int]], tokenizer: Tokenizer, add_special_tokens: bool
-) -> list[Prompt]:
-    return [
-        Prompt(tokenizer.encode(item, add_special_tokens=add_special_tokens), item)
-        if isinstance(item, str)
-        else Prompt(item)
-        for item in items
-    ]
+def _tokenized(items: Sequence[str] | Sequence[list[int]], encode: Callable[[str], list[int]]) -> list[Prompt]:
+    return [Prompt(encode(item), item) if isinstance(item, str) else Prompt(item) for item in items]

@@ -70,7 +70,9 @@ _HANDLED = frozenset({"best_of"})
 
 def features(engine: Engine) -> frozenset[str]:
     """The documents' `x-feature` marks that are served with this engine."""
-    return engine.features | _HANDLED
+    # NIM's extensions are guides in another place.
+    found = engine.features | _HANDLED
+    return found | {"nvext"} if "guided" in found else found
 
 
 def build(name: str, engine: Engine, options: Options = _DEFAULTS) -> Dialect:

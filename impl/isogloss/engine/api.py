@@ -2,6 +2,7 @@
 
 EngineError
  ├─ EngineRefused      the request can never be served as it stands
+ │   └─ GuideError     its guide cannot be followed
  ├─ EngineOverloaded   not now; a later try may succeed
  ├─ EngineFailure      the engine broke while it worked on the request
  └─ ChatTemplateError  the model's chat template does not take the messages
@@ -13,7 +14,14 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from isogloss.engine.infill import Infill
+
 FinishReason = Literal["stop", "length"]
+
+GuideKind = Literal["json_schema", "json_object", "regex", "choice", "grammar"]
+
+GuideFlaw = Literal["invalid", "unsupported", "unsatisfiable", "too_complex"]
+"""Not of its language; of its language, with a part that is not known here; no text follows it; takes too much work."""
 
 GREEDY_BELOW = 1e-5
 """Temperatures below this choose the most likely token."""
@@ -25,6 +33,16 @@ class EngineError(Exception):
 
 class EngineRefused(EngineError):
     """The request can never be served as it stands."""
+
+
+class GuideError(EngineRefused):
+    """The guide of a request cannot be followed. Says nothing of its text."""
+
+    def __init__(self, flaw: GuideFlaw, *, whitespace: bool = False) -> None:
+        super().__init__(f"the guide is {flaw}")
+        self.flaw = flaw
+        self.whitespace = whitespace
+        """Whether the fault lies in the guide's whitespace pattern."""
 
 
 class EngineOverloaded(EngineError):
@@ -76,6 +94,19 @@ class Stopping:
 
 
 @dataclass(frozen=True, slots=True)
+class Guide:
+    """What the whole text of each choice must follow."""
+
+    kind: GuideKind
+    text: str = ""
+    """The schema, the pattern or the grammar (Lark, or GBNF if it has `::=`); empty for the other kinds."""
+    choices: tuple[str, ...] = ()
+    """The texts of a `choice`."""
+    whitespace: str | None = None
+    """For JSON: a pattern for the blanks between its parts; "" for none, None for the engine's own."""
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """One prompt and what to make of it."""
 
@@ -86,10 +117,18 @@ class GenerationRequest:
     sampling: Sampling = Sampling()
     n: int = 1
     """Choices to generate for this prompt."""
+    beams: int | None = None
+    """Search with so many beams, at least `n`, instead of sampling: the `n` best come at the end, best first, each as
+    one delta. Not with stop strings or stop tokens. None samples."""
+    guide: Guide | None = None
+    """Not with `beams`. A choice ends with `stop` as soon as nothing can follow, whatever `min_tokens` and
+    `ignore_eos` say; it may not follow its guide if it ends in another way."""
     logprobs: int | None = None
     """Alternatives to report per generated token; 0 reports the chosen token only, None nothing."""
     prompt_logprobs: int | None = None
     """The same for the tokens of the prompt."""
+    adapter: str | None = None
+    """One of the card's adapters; None is the model alone."""
     skip_special_tokens: bool = True
     priority: int = 0
     """Lower starts earlier; equal priorities start in order of arrival."""
@@ -196,6 +235,12 @@ class ModelCard:
     chat_template: str | None = None
     top_k: int | None = None
     """The model's own setting for requests that say nothing; 0 keeps all tokens, None says nothing either."""
+    adapters: tuple[str, ...] = ()
+    """Names of adapters, which requests use in place of the model's."""
+
+    def adapter(self, model: str) -> str | None:
+        """The adapter that a request for a model of this name wants; None for the model alone."""
+        return model if model in self.adapters else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +283,11 @@ class Tokenizer(Protocol):
     @property
     def eos_token_ids(self) -> frozenset[int]:
         """Ids that end a text."""
+        ...
+
+    @property
+    def infill(self) -> Infill | None:
+        """Makes prompts for fill-in-the-middle; None if the model has no tokens for it."""
         ...
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
@@ -300,6 +350,6 @@ class Engine(Protocol):
     def generate(self, request: GenerationRequest) -> AsyncGenerator[Event, None]:
         """Events of one request. Closing the generator aborts the request and frees its place.
 
-        Raises EngineRefused or EngineOverloaded at the first event, EngineFailure at any.
+        Raises EngineRefused (GuideError for a guide) or EngineOverloaded at the first event, EngineFailure at any.
         """
         ...

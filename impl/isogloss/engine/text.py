@@ -7,12 +7,14 @@ that a later token completes; and each token is reported at once, even if its te
 - A stop string counts if its last character comes with token number `min_tokens` or a later one; it
   may begin in earlier text. Before that, stop strings are ordinary text.
 - A stop string wins over a token rule that would have ended the choice at the same token.
+- The tokens of a beam search come at once when it ends, so each choice is reported as one delta.
 - When a choice ends, text held back is shown, and incomplete bytes become U+FFFD.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 from isogloss.engine.api import (
     Decoder,
@@ -57,10 +59,8 @@ class TextStage:
         try:
             run = _Run(self._tokenizer, request, stream)
             async for step in stream:
-                for token_event in step:
-                    event = run.event(token_event)
-                    if event is not None:
-                        yield event
+                for event in run.events(step):
+                    yield event
                 if run.done:
                     return
         finally:
@@ -103,7 +103,7 @@ class _ChoiceText:
         return self._checked(self._stops, text, last=end is not None)
 
     def _shows(self, end: TokenEnd) -> bool:
-        return end.reason == "length" or (end.stop_token is not None and self._include)
+        return end.reason == "length" or end.completes or (end.stop_token is not None and self._include)
 
     def _checked(self, stops: StopMatcher, text: str, *, last: bool) -> str:
         shown = stops.feed(text, armed=self._count >= self._min_tokens) if text else ""
@@ -113,7 +113,7 @@ class _ChoiceText:
 class _Run:
     """One request on its way through the stage."""
 
-    __slots__ = ("_choices", "_live", "_prompt", "_scored", "_stream", "_token_text")
+    __slots__ = ("_choices", "_joined", "_live", "_prompt", "_scored", "_stream", "_token_text")
 
     def __init__(self, tokenizer: Tokenizer, request: GenerationRequest, stream: TokenStream) -> None:
         self._choices: list[_ChoiceText | None] = [
@@ -123,6 +123,7 @@ class _Run:
             )
             for _ in range(request.n)
         ]
+        self._joined = request.beams is not None
         self._live = request.n
         self._prompt = request.prompt
         self._scored = request.logprobs is not None
@@ -134,7 +135,12 @@ class _Run:
         """Whether all choices have ended."""
         return not self._live
 
-    def event(self, event: TokenEvent) -> Event | None:
+    def events(self, step: Sequence[TokenEvent]) -> list[Event]:
+        """The events to show for those of one step."""
+        shown = [event for event in map(self._event, step) if event is not None]
+        return _joined(shown) if self._joined else shown
+
+    def _event(self, event: TokenEvent) -> Event | None:
         """The event to show for a token event; None for a token behind its choice's end."""
         if isinstance(event, Sampled):
             choice = self._choices[event.choice]
@@ -180,3 +186,20 @@ class _Run:
             ),
             added,
         )
+
+
+def _joined(events: Sequence[Event]) -> list[Event]:
+    """The same with one delta per choice, which must come whole and one after the other."""
+    joined: list[Event] = []
+    for event in events:
+        last = joined[-1] if joined else None
+        if isinstance(event, Delta) and isinstance(last, Delta) and last.choice == event.choice:
+            joined[-1] = replace(
+                event,
+                text=last.text + event.text,
+                token_ids=last.token_ids + event.token_ids,
+                scores=last.scores + event.scores,
+            )
+        else:
+            joined.append(event)
+    return joined

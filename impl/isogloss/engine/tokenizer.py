@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from isogloss.engine.chat_template import ChatTemplate
 from isogloss.engine.detokenize import WindowDecoder
+from isogloss.engine.infill import EncodeText, Infill, find_infill
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-EncodeText = Callable[[str, bool], list[int]]
 DecodeTokens = Callable[[Sequence[int], bool], str]
 
 
@@ -37,6 +37,7 @@ class HFTokenizer:
         self._chat = ChatTemplate(tokenizer)
         self._eos_token_ids = frozenset(eos_token_ids)
         self._vocab_size = vocab_size
+        self._infill = find_infill(tokenizer.get_vocab(), vocab_size, self._encode)
         self._token_texts: dict[int, str] = {}
         self._anchor = self._encode("a", False)[-1:]
         self._anchor_text = self._decode(self._anchor, False)
@@ -50,6 +51,11 @@ class HFTokenizer:
     def eos_token_ids(self) -> frozenset[int]:
         """Ids that end a text."""
         return self._eos_token_ids
+
+    @property
+    def infill(self) -> Infill | None:
+        """Makes prompts for fill-in-the-middle, if the vocabulary has tokens for it."""
+        return self._infill
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Token ids of a text; lone surrogates count as U+FFFD."""
@@ -98,12 +104,18 @@ def without_surrogates(text: str) -> str:
     return text
 
 
+def without_limits(backend_tokenizer: Any) -> Any:
+    """A copy of a Rust tokenizer that neither cuts nor pads."""
+    rust = copy.deepcopy(backend_tokenizer)
+    rust.no_truncation()
+    rust.no_padding()
+    return rust
+
+
 def _fast(tokenizer: PreTrainedTokenizerBase) -> tuple[EncodeText, DecodeTokens]:
     """The Rust tokenizer, called directly: transformers sets its truncation and padding at each
     call, which fails when another thread is using it."""
-    rust: Any = copy.deepcopy(tokenizer.backend_tokenizer)
-    rust.no_truncation()
-    rust.no_padding()
+    rust = without_limits(tokenizer.backend_tokenizer)
 
     def encode(text: str, add_special_tokens: bool) -> list[int]:
         return cast("list[int]", rust.encode(text, add_special_tokens=add_special_tokens).ids)

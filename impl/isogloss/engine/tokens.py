@@ -30,6 +30,8 @@ class TokenEnd:
     reason: FinishReason
     stop_token: int | None = None
     """The id, if a stop token (not the end-of-text token) ended it."""
+    completes: bool = False
+    """Whether the token is the last one of a guided text, and part of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,8 @@ async def test_rules_of_stage_prompt_refuse(caller, engine, fields, fault):
 class Threads:
     """A tokenizer that notes where it works and what it is told."""
 
+    infill = None
+
     def __init__(self):
         self.used = []
         self.special = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 from isogloss.engine.api import (
     EngineFailure,
@@ -14,10 +15,11 @@ from isogloss.engine.api import (
     GenerationRequest,
     ModelCard,
 )
+from isogloss.engine.guides.compiler import GuideCompiler
 from isogloss.engine.scripted.model import tiny_model
 from isogloss.engine.scripted.script import read_script
 from isogloss.engine.scripted.source import Limits, ScriptedPool, ScriptedSource
-from isogloss.engine.scripted.vocabulary import VOCAB_SIZE, ByteTokenizer, assign_ids
+from isogloss.engine.scripted.vocabulary import VOCAB_SIZE, ByteTokenizer, assign_ids, guide_vocabulary
 from isogloss.engine.text import TextStage
 
 _LAYERS = 4
@@ -35,11 +37,14 @@ class ScriptedEngine:
         name: str = "scripted",
         *,
         limits: Limits | None = None,
-        features: frozenset[str] = frozenset(),
+        features: frozenset[str] = frozenset({"guided", "beam"}),
         chat_template: str | None = None,
+        adapters: tuple[str, ...] = (),
     ) -> None:
+        """`adapters` are more names for the same model."""
         limits = limits or Limits()
         self._pool = ScriptedPool(tiny_model(), limits)
+        self._guides = GuideCompiler(guide_vocabulary())
         self._ready = False
         self._features = features
         self._tokenizer = ByteTokenizer()
@@ -51,6 +56,7 @@ class ScriptedEngine:
             hidden_size=_HIDDEN_SIZE,
             created=int(time.time()),
             chat_template=chat_template,
+            adapters=adapters,
         )
 
     @property
@@ -76,6 +82,8 @@ class ScriptedEngine:
         """End running and waiting requests with EngineFailure."""
         self._ready = False
         self._pool.fail(EngineFailure("the engine was stopped"))
+        self._guides.close()
+        self._guides = GuideCompiler(guide_vocabulary())
 
     def status(self) -> EngineStatus:
         """A snapshot; cheap, from any thread. There is no KV cache, so its usage is 0."""
@@ -91,17 +99,19 @@ class ScriptedEngine:
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[Event, None]:
         """Events of one request. Closing the generator aborts the request and frees its place.
 
-        An answer ends with `length` where the context does. Raises EngineRefused for a broken script
-        and for a prompt that is empty, too long or not of the vocabulary; EngineOverloaded if too
-        many wait or the engine isn't running; EngineFailure if the script says so or the engine
-        stops.
+        An answer ends with `length` where the context does. Raises GuideError for a guide that cannot be followed,
+        EngineRefused for a broken script and for a prompt that is empty, too long or not of the vocabulary;
+        EngineOverloaded if too many wait or the engine isn't running; EngineFailure if the script says so or the
+        engine stops.
         """
         if not self._ready:
             raise EngineOverloaded("the engine is not running")
         script = read_script(request.hints)
-        ids, extra = (None, None) if script.tokens is None else assign_ids(script.tokens)
-        tokenizer = ByteTokenizer(extra) if extra else self._tokenizer
-        stage = TextStage(tokenizer, ScriptedSource(self._pool, script, ids))
+        tokens = None if script.tokens is None else assign_ids(script.tokens)
+        tokenizer = ByteTokenizer(tokens.extra) if tokens is not None and tokens.extra else self._tokenizer
+        if request.guide is not None:
+            request = replace(request, guide=await self._guides.ready(request.guide))
+        stage = TextStage(tokenizer, ScriptedSource(self._pool, script, tokens))
         async with aclosing(stage.generate(request)) as events:
             async for event in events:
                 yield event

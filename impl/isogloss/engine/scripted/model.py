@@ -55,6 +55,11 @@ class TinyModel:
         """The most likely next token."""
         return self._favourites[_row_of(state)]
 
+    def tops(self, states: Sequence[int], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The `count` most likely next tokens of each state and their log probabilities, shape (states, count)."""
+        rows = [_row_of(state) for state in states]
+        return self._order[rows, :count], self._best[rows, :count]
+
     def score(self, state: int, token: int, top: int) -> RawScore:
         """The score of a token, and of the `top` most likely ones."""
         row = _row_of(state)

@@ -22,7 +22,7 @@ _NOT_DRAWN = random.Random(0)  # noqa: S311 (no secret)
 class Sampler:
     """Chooses the tokens of one choice, in the usual order of controls.
 
-    Forbidden tokens and bias, penalties, temperature, min_p, top_k, top_p.
+    Forbidden tokens and bias, penalties, guide, temperature, min_p, top_k, top_p.
     """
 
     def __init__(self, sampling: Sampling, choice: int, prompt: Sequence[int], vocab_size: int) -> None:
@@ -34,9 +34,11 @@ class Sampler:
         self.takes_favourite = sampling.greedy and not sampling.logit_bias and self._penalties is None
         """Whether the most likely token is chosen whenever it is not forbidden."""
 
-    def choose(self, logits: Logits, forbidden: Iterable[int]) -> int:
-        """The next token."""
+    def choose(self, logits: Logits, forbidden: Iterable[int], allowed: NDArray[np.bool_] | None = None) -> int:
+        """The next token; if a guide says which are allowed, one of those."""
         logits = self._adjusted(logits, forbidden)
+        if allowed is not None:
+            logits[~allowed] = -np.inf
         if self._sampling.greedy:
             return int(logits.argmax())
         return self._draw(_weights(logits, self._sampling))

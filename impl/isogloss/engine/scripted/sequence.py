@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
 
-from isogloss.engine.api import GenerationRequest
+from isogloss.engine.api import EngineFailure, GenerationRequest
+from isogloss.engine.guides.matcher import GuideMatcher, matcher_of
 from isogloss.engine.scripted.model import TinyModel
 from isogloss.engine.scripted.sampling import Sampler
 from isogloss.engine.scripted.script import Script
-from isogloss.engine.scripted.vocabulary import END, VOCAB_SIZE
+from isogloss.engine.scripted.vocabulary import END, VOCAB_SIZE, ScriptTokens
 from isogloss.engine.tokens import RawScore, Sampled, TokenEnd
 
 
@@ -17,7 +18,8 @@ class ScriptedSequence:
 
     A script that is out ends with the end-of-text token, or with its last token if it says
     `length`. If it may not end yet (`min_tokens`, `ignore_eos`), it begins again. Scripted tokens
-    stand above all sampling controls; the rules that end a choice hold for them as for any.
+    stand above all sampling controls but a guide, which lets the model choose where it does not allow them;
+    the rules that end a choice hold for them as for any.
     """
 
     def __init__(
@@ -26,7 +28,7 @@ class ScriptedSequence:
         request: GenerationRequest,
         choice: int,
         script: Script,
-        ids: Sequence[int] | None,
+        tokens: ScriptTokens | None,
         limit: int,
     ) -> None:
         self.made = 0
@@ -35,7 +37,8 @@ class ScriptedSequence:
         self._model = model
         self._choice = choice
         self._script = script
-        self._ids = ids
+        self._tokens = tokens or ScriptTokens(())
+        self._ids = None if tokens is None else tokens.ids
         self._limit = limit
         self._stopping = request.stopping
         self._top = request.logprobs
@@ -44,11 +47,14 @@ class ScriptedSequence:
         self._stop_ids = self._stopping.stop_token_ids
         if not self._stopping.ignore_eos:
             self._stop_ids |= {END}
+        self._guide = matcher_of(request.guide, (END,) if self._stopping.ignore_eos else ())
 
     def step(self) -> Sampled:
-        """Make the next token."""
-        dictated = self._dictated()
+        """Make the next token. Raises EngineFailure if the guide turns out to be too much work."""
+        dictated = self._dictated() if self._guide is None else self._permitted(self._guide)
         token = self._choose() if dictated is None else dictated
+        if self._guide is not None:
+            self._follow(self._guide, token)
         score = self._score(token, forced=dictated is not None)
         end = self._end(token)
         self.made += 1
@@ -61,17 +67,42 @@ class ScriptedSequence:
     def _may_stop(self) -> bool:
         return self.made >= self._stopping.min_tokens
 
-    def _dictated(self) -> int | None:
+    def _dictated(self, place: int | None = None) -> int | None:
         if self._ids is None:
             return None
         if self._is_out(self.made) and self._may_stop and not self._stopping.ignore_eos:
             return END
-        return self._ids[self.made % len(self._ids)] if self._ids else None
+        place = self.made if place is None else place
+        return self._ids[place % len(self._ids)] if self._ids else None
 
     def _is_out(self, made: int) -> bool:
         return self._ids is not None and made >= len(self._ids) and not self._script.endless
 
+    def _permitted(self, guide: GuideMatcher) -> int | None:
+        """The script's token if the guide allows it; of tokens that repeat, the first that it allows."""
+        places = range(self.made, self.made + len(self._ids or ())) if self._script.endless else [self.made]
+        tokens = [self._dictated(place) for place in places]
+        return next((token for token in tokens if token is not None and self._permits(guide, token)), None)
+
+    def _permits(self, guide: GuideMatcher, token: int) -> bool:
+        return guide.permits(self._tokens.spelled(token))
+
+    def _follow(self, guide: GuideMatcher, token: int) -> None:
+        if token == END:
+            guide.accept(token)
+        else:
+            guide.accept_all(self._tokens.spelled(token))
+        _check(guide)
+
+    def _guided(self, guide: GuideMatcher) -> int:
+        bits = guide.allowed(() if self._may_stop else self._stop_ids)
+        _check(guide)
+        allowed = np.unpackbits(bits, count=VOCAB_SIZE, bitorder="little").astype(bool)
+        return self._sampler.choose(self._model.row(self._state), (), allowed)
+
     def _choose(self) -> int:
+        if self._guide is not None:
+            return self._guided(self._guide)
         forbidden = () if self._may_stop else self._stop_ids
         favourite = self._model.favourite(self._state)
         if self._sampler.takes_favourite and favourite not in forbidden:
@@ -85,13 +116,23 @@ class ScriptedSequence:
         return score(self._state, token, self._top)
 
     def _end(self, token: int) -> TokenEnd | None:
+        if self._guide is not None and token == END:
+            return TokenEnd("stop")
         if token in self._stop_ids and self._may_stop:
             ended_text = token == END and not self._stopping.ignore_eos
             return TokenEnd("stop", None if ended_text else token)
-        if self.made + 1 >= self._limit or self._script_ends(self.made + 1):
+        last = self.made + 1 >= self._limit
+        if self._guide is not None and (self._guide.finished() if last else self._guide.complete):
+            return TokenEnd("stop", completes=True)
+        if last or self._script_ends(self.made + 1):
             return TokenEnd("length")
         return None
 
     def _script_ends(self, made: int) -> bool:
         enough = made >= self._stopping.min_tokens
         return self._script.end == "length" and self._is_out(made) and enough
+
+
+def _check(guide: GuideMatcher) -> None:
+    if guide.failed:
+        raise EngineFailure("the guide is too much work")

@@ -10,9 +10,10 @@ from isogloss.engine.api import EngineFailure, EngineRefused, GenerationRequest
 from isogloss.engine.scripted.admission import Admission
 from isogloss.engine.scripted.model import TinyModel
 from isogloss.engine.scripted.script import Script
+from isogloss.engine.scripted.search import FoundSequence, found_sequences
 from isogloss.engine.scripted.sequence import ScriptedSequence
 from isogloss.engine.scripted.stream import ScriptedStream, Totals, Work
-from isogloss.engine.scripted.vocabulary import VOCAB_SIZE
+from isogloss.engine.scripted.vocabulary import VOCAB_SIZE, ScriptTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,16 @@ class ScriptedPool:
         if request.prompt_logprobs is not None:
             scores = model.prompt_scores(request.prompt, request.prompt_logprobs)
         limit = min(request.stopping.max_tokens, self._context_length - len(request.prompt))
-        sequences = tuple(
-            ScriptedSequence(model, request, choice, source.script, source.ids, limit) for choice in range(request.n)
-        )
-        return Work(sequences, source.script, len(request.prompt), scores)
+        sequences: Sequence[ScriptedSequence | FoundSequence]
+        if request.beams is not None and source.tokens is None:
+            sequences = found_sequences(model, request, limit)
+        else:
+            sequences = [
+                ScriptedSequence(model, request, choice, source.script, source.tokens, limit)
+                for choice in range(request.n)
+            ]
+        at_once = limit if request.beams is not None else None
+        return Work(sequences, source.script, len(request.prompt), scores, at_once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +86,8 @@ class ScriptedSource:
 
     pool: ScriptedPool
     script: Script
-    ids: Sequence[int] | None
-    """Ids of the script's tokens; None lets the model choose."""
+    tokens: ScriptTokens | None
+    """None lets the model choose."""
 
     def open(self, request: GenerationRequest) -> ScriptedStream:
         """Queue the request."""

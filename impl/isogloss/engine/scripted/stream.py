@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from isogloss.engine.api import EngineFailure, Timing
 from isogloss.engine.scripted.admission import Admission, Place
 from isogloss.engine.scripted.script import Script
+from isogloss.engine.scripted.search import FoundSequence
 from isogloss.engine.scripted.sequence import ScriptedSequence
 from isogloss.engine.tokens import Admitted, PromptScored, RawScore, TokenEvent
 
@@ -31,10 +32,12 @@ class Totals:
 class Work:
     """What a stream makes its tokens of."""
 
-    sequences: Sequence[ScriptedSequence]
+    sequences: Sequence[ScriptedSequence | FoundSequence]
     script: Script
     prompt_tokens: int
     prompt_scores: tuple[RawScore | None, ...] | None
+    step: int | None = None
+    """Tokens of a choice that are told together; None leaves it to the script."""
 
 
 class ScriptedStream:
@@ -137,10 +140,9 @@ class ScriptedStream:
         return events
 
     def _tokens_a_step(self) -> int:
-        script = self._work.script
-        if script.fail_after is None:
-            return script.step
-        return min(script.step, script.fail_after - self._made)
+        script, step = self._work.script, self._work.step
+        step = script.step if step is None else step
+        return step if script.fail_after is None else min(step, script.fail_after - self._made)
 
     def _record(self, asked: float, count: int, made: int) -> None:
         self._made += count

@@ -10,9 +10,11 @@ import codecs
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 
 from isogloss.engine.api import EngineRefused
+from isogloss.engine.guides.vocabulary import Vocabulary
 from isogloss.engine.scripted.words import WORDS
 from isogloss.engine.tokenizer import without_surrogates
 
@@ -29,6 +31,12 @@ _TEXT = {byte: bytes([byte]) for byte in range(256)} | {
 _IDS = {text: token_id for token_id, text in _TEXT.items()}
 _WORD_IDS = {word: FIRST_WORD + index for index, word in enumerate(WORDS)}
 _PIECES = re.compile(r" ?[A-Za-z]+|[^A-Za-z ]+| ")
+
+
+def guide_vocabulary() -> Vocabulary:
+    """The tokens as guides see them. What a script adds, they see as its bytes, each a token."""
+    tokens = tuple(_SPECIAL.get(i) or _TEXT.get(i, b"") for i in range(VOCAB_SIZE))
+    return Vocabulary(VOCAB_SIZE, (END,), tokens=tokens, special=(*_SPECIAL,))
 
 
 class ByteDecoder:
@@ -87,6 +95,10 @@ class ByteTokenizer:
         """Ids that end a text."""
         return frozenset((END,))
 
+    @property
+    def infill(self) -> None:
+        """There are no tokens for fill-in-the-middle."""
+
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Token ids of a text. Names of special tokens in it are ordinary text.
 
@@ -124,15 +136,25 @@ def _turn(message: Mapping[str, object]) -> str:
     return "".join(f"{line}\n" for line in lines if line)
 
 
-def assign_ids(tokens: Sequence[bytes]) -> tuple[tuple[int, ...], dict[int, bytes]]:
-    """Ids for a script's tokens, and the bytes of those that the vocabulary doesn't have.
+@dataclass(frozen=True, slots=True)
+class ScriptTokens:
+    """The tokens of a script."""
 
-    Raises EngineRefused if they don't fit into the vocabulary.
-    """
-    ids = dict.fromkeys(tokens)
-    new = [token for token in ids if token not in _IDS]
+    ids: tuple[int, ...]
+    extra: Mapping[int, bytes] = field(default_factory=dict)
+    """The bytes of those that the vocabulary doesn't have."""
+
+    def spelled(self, token: int) -> list[int]:
+        """A token in tokens of the vocabulary."""
+        text = self.extra.get(token)
+        return [token] if text is None else [*text]
+
+
+def assign_ids(tokens: Sequence[bytes]) -> ScriptTokens:
+    """Ids for a script's tokens. Raises EngineRefused if they don't fit into the vocabulary."""
+    new = [token for token in dict.fromkeys(tokens) if token not in _IDS]
     if len(new) > VOCAB_SIZE - FIRST_FREE:
         raise EngineRefused(f"a script may have {VOCAB_SIZE - FIRST_FREE} new tokens")
     extra = dict(enumerate(new, VOCAB_SIZE - len(new)))
     known = _IDS | {token: token_id for token_id, token in extra.items()}
-    return tuple(known[token] for token in tokens), extra
+    return ScriptTokens(tuple(known[token] for token in tokens), extra)

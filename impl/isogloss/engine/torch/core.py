@@ -14,11 +14,12 @@ import torch
 from isogloss.engine.api import EngineFailure
 from isogloss.engine.tokens import Admitted, PromptScored, Sampled, TokenEvent
 from isogloss.engine.torch.blocks import BlockPool
-from isogloss.engine.torch.executor import Executor, Span
+from isogloss.engine.torch.executor import Executor
 from isogloss.engine.torch.jobs import Choice, Job, StepPlan, Work
 from isogloss.engine.torch.sampler import Pick, sample
 from isogloss.engine.torch.scheduler import Limits, Scheduler
 from isogloss.engine.torch.scores import score_rows
+from isogloss.engine.torch.searches import Progress, Searches
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ class Parcel:
     started_at: float = 0.0
     """When the step began, by `time.perf_counter`."""
     sampled_at: float = 0.0
+    searched: bool = False
+    """Whether a beam search went one token further."""
     batch_size: int = 0
     """Sequences that shared the step."""
     failure: EngineFailure | None = None
@@ -55,6 +58,7 @@ class EngineCore:
         self._executor = executor
         self._limits = limits
         self._scheduler = self._fresh_scheduler()
+        self._searches = Searches(self._scheduler)
         self._jobs: dict[Job, None] = {}
         self.outbox: dict[Job, Parcel] = {}
         self.counters = Counters()
@@ -113,12 +117,14 @@ class EngineCore:
         self._jobs.clear()
         touched = self._scheduler.pool.touched
         self._scheduler = self._fresh_scheduler()
+        self._searches = Searches(self._scheduler)
         self._executor.clear_blocks(touched)
         self._count()
 
     def _settle(self, job: Job) -> None:
         if not job.choices:
             del self._jobs[job]
+            self._searches.forget(job)
             self._parcel(job).last = True
             self._count()
 
@@ -145,14 +151,14 @@ class EngineCore:
 
     def _compute(self, plan: StepPlan) -> None:
         self._clean_blocks(plan)
-        logits = self._executor.forward(
-            [Span(w.tokens, w.choice.computed, w.choice.table, w.wanted) for w in plan.work]
-        )
+        logits = self._executor.forward([w.span for w in plan.work])
         choices, rows = self._advance(plan, logits)
         if choices:
             everything = rows == list(range(len(logits)))
             picks = sample(logits if everything else logits[rows], [choice.sampler for choice in choices])
             self._tell(choices, picks)
+        for progress in self._searches.step():
+            self._tell_search(progress)
 
     def _clean_blocks(self, plan: StepPlan) -> None:
         unclean = self._scheduler.pool.take_unclean()
@@ -171,7 +177,9 @@ class EngineCore:
             if choice.job.prompt_scores is not None:
                 self._score_prompt(work, logits[end - work.wanted : end])
             self._scheduler.advance(work)
-            if choice.remaining == 0:
+            if choice.remaining == 0 and choice.job.request.beams:
+                self._searches.take(choice, logits[end - 1])
+            elif choice.remaining == 0:
                 targets += [(choice, end - 1)]
                 targets += [(twin, end - 1) for twin in self._scheduler.fork(choice)]
         targets = self._drop_ended(targets)
@@ -209,7 +217,9 @@ class EngineCore:
             if choice.job not in self._jobs:
                 continue  # another choice of the same request has failed
             if pick is None:
-                self.fail([choice.job], "the model's output is not finite numbers")
+                guide = choice.sampler.guide
+                failed = guide is not None and guide.failed
+                self.fail([choice.job], "the guide is too much work" if failed else "the model's output is not finite")
                 continue
             choice.trusted = True
             end = choice.append(pick.token)
@@ -219,6 +229,20 @@ class EngineCore:
             if end is not None:
                 self._scheduler.remove(choice)
                 self._settle(choice.job)
+
+    def _tell_search(self, progress: Progress) -> None:
+        """Of a search only its result is told, all at once."""
+        job, wanted = progress.job, progress.job.request.n
+        self._parcel(job).searched = True
+        self.counters.generated_tokens += progress.tokens
+        if progress.tokens:
+            return
+        if len(progress.best) < wanted:
+            self.fail([job], f"the model's output allows no {wanted} sequences")
+            return
+        for index, hypothesis in enumerate(progress.best):
+            self._parcel(job).events += hypothesis.events(index)
+        self.abort(job)
 
     def _stamp(self, started_at: float, batch_size: int) -> None:
         now = time.perf_counter()

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 
 from isogloss.engine.api import (
     EngineFailure,
+    EngineRefused,
     EngineStatus,
     Event,
     GenerationRequest,
+    Guide,
     ModelCard,
     Tokenizer,
 )
+from isogloss.engine.guides.compiler import GuideCompiler
+from isogloss.engine.guides.vocabulary import Vocabulary
 from isogloss.engine.text import TextStage
-from isogloss.engine.tokenizer import HFTokenizer
+from isogloss.engine.tokenizer import HFTokenizer, without_limits
 from isogloss.engine.torch.core import EngineCore
 from isogloss.engine.torch.executor import Executor
 from isogloss.engine.torch.gate import Capacity, Gate
@@ -24,6 +30,8 @@ from isogloss.engine.torch.loading import LoadedModel, build_executor, load_mode
 from isogloss.engine.torch.scheduler import Limits
 from isogloss.engine.torch.settings import TorchSettings
 from isogloss.engine.torch.stepper import Stepper, StepperSettings
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,8 @@ class _Parts:
     tokenizer: HFTokenizer
     stepper: Stepper
     text: TextStage
+    guides: GuideCompiler | None
+    """None if llguidance does not know the tokenizer."""
 
 
 class TorchEngine:
@@ -61,14 +71,15 @@ class TorchEngine:
 
     @property
     def features(self) -> frozenset[str]:
-        """None of the features that documents mark."""
-        return frozenset()
+        """What this engine serves of the features that documents mark."""
+        guided, infill = self._started.guides is not None, self._started.tokenizer.infill is not None
+        return frozenset({"beam"} | ({"guided"} if guided else set()) | ({"suffix"} if infill else set()))
 
     async def start(self) -> None:
         """Load the model and begin to work.
 
-        Raises ModelNotFound, DeviceUnavailableError, or UnsupportedModelError for a model that
-        this engine would not compute right.
+        Raises ModelNotFound, DeviceUnavailableError, AdapterError, or UnsupportedModelError for a model that this
+        engine would not compute right.
         """
         self._parts = await asyncio.to_thread(self._load)
         self._parts.stepper.start()
@@ -82,6 +93,8 @@ class TorchEngine:
         parts, self._parts = self._parts, None
         if parts is not None:
             await asyncio.to_thread(parts.stepper.stop)
+            if parts.guides is not None:
+                parts.guides.close()
 
     def status(self) -> EngineStatus:
         """A snapshot."""
@@ -89,9 +102,22 @@ class TorchEngine:
             return EngineStatus(ready=False, running=0, waiting=0)
         return self._parts.stepper.status()
 
-    def generate(self, request: GenerationRequest) -> AsyncGenerator[Event, None]:
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Event, None]:
         """Events of one request."""
-        return self._started.text.generate(request)
+        parts = self._started
+        if request.guide is not None:
+            request = replace(request, guide=await _ready(parts.guides, request.guide, request.beams))
+        async with aclosing(parts.text.generate(request)) as events:
+            async for event in events:
+                yield event
+
+
+async def _ready(guides: GuideCompiler | None, guide: Guide, beams: int | None) -> Guide:
+    if guides is None:
+        raise EngineRefused("guides do not work with this model's tokenizer")
+    if beams is not None:
+        raise EngineRefused("beam search takes no guide")
+    return await guides.ready(guide)
 
 
 def assemble(loaded: LoadedModel, executor: Executor, settings: TorchSettings) -> _Parts:
@@ -103,12 +129,29 @@ def assemble(loaded: LoadedModel, executor: Executor, settings: TorchSettings) -
     )
     tokenizer = HFTokenizer(loaded.tokenizer, eos_token_ids=loaded.eos, vocab_size=executor.vocab_size)
     cache_tokens = (executor.block_count - 1) * executor.block_size
-    capacity = Capacity(loaded.context_length, executor.vocab_size, cache_tokens)
+    capacity = Capacity(
+        loaded.context_length, executor.vocab_size, cache_tokens, executor.block_size, frozenset(settings.adapters)
+    )
     text = TextStage(tokenizer, Gate(stepper, capacity))
-    return _Parts(_card(loaded, executor), tokenizer, stepper, text)
+    return _Parts(_card(loaded, executor, settings), tokenizer, stepper, text, _guides(loaded, executor))
 
 
-def _card(loaded: LoadedModel, executor: Executor) -> ModelCard:
+def _guides(loaded: LoadedModel, executor: Executor) -> GuideCompiler | None:
+    eos = tuple(sorted(loaded.eos))
+    back_end = getattr(loaded.tokenizer, "backend_tokenizer", None)
+    if back_end is None or not eos:
+        return None
+    try:
+        guides = GuideCompiler(Vocabulary(executor.vocab_size, eos, without_limits(back_end).to_str()))
+        guides.load()
+    # What llguidance raises for a tokenizer of another kind is not written down.
+    except Exception as error:
+        log.warning("guided decoding is off: %s", error)
+        return None
+    return guides
+
+
+def _card(loaded: LoadedModel, executor: Executor, settings: TorchSettings) -> ModelCard:
     return ModelCard(
         name=loaded.name,
         context_length=loaded.context_length,
@@ -118,6 +161,7 @@ def _card(loaded: LoadedModel, executor: Executor) -> ModelCard:
         created=int(time.time()),
         chat_template=_template(loaded),
         top_k=loaded.top_k,
+        adapters=tuple(settings.adapters),
     )
 
 

@@ -24,7 +24,7 @@ class Span:
     """Consecutive tokens of one sequence, to be computed in one step.
 
     What a request does to the model beside its tokens belongs here, so that one step can mix
-    requests: input embeddings in place of tokens, an adapter's name, values to read from or add to
+    requests: an adapter's name, input embeddings in place of tokens, values to read from or add to
     the residual stream. Each is a property of a span, and default values must cost nothing.
     """
 
@@ -35,6 +35,8 @@ class Span:
     """Blocks of the sequence: position p lies in `table[p // block_size]`. Covers the span."""
     wanted: int = 1
     """How many rows, counted from the last, need logits: 0 for none, `len(tokens)` for all."""
+    adapter: str | None = None
+    """Name of the adapter to compute with; None is the model alone."""
 
 
 class Executor(Protocol):

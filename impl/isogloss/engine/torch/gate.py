@@ -16,6 +16,9 @@ class Capacity:
     vocab_size: int
     cache_tokens: int
     """Positions that the whole KV cache holds."""
+    block_size: int
+    """Positions that one block of it holds."""
+    adapters: frozenset[str] = frozenset()
 
 
 class Gate:
@@ -33,6 +36,9 @@ class Gate:
         return self._source.open(request)
 
     def _fault(self, request: GenerationRequest) -> str | None:
+        return self._size_fault(request) or self._name_fault(request) or self._beam_fault(request)
+
+    def _size_fault(self, request: GenerationRequest) -> str | None:
         capacity = self._capacity
         tokens = len(request.prompt) + request.stopping.max_tokens
         if not request.prompt or request.n < 1 or request.stopping.max_tokens < 1:
@@ -42,7 +48,26 @@ class Gate:
         # The last token is sampled and never computed.
         if tokens - 1 > capacity.cache_tokens:
             return f"{tokens} tokens of prompt and output exceed the whole KV cache"
+        return None
+
+    def _name_fault(self, request: GenerationRequest) -> str | None:
         ids = (*request.prompt, *request.sampling.logit_bias)
-        if min(ids) < 0 or max(ids) >= capacity.vocab_size:
+        if min(ids) < 0 or max(ids) >= self._capacity.vocab_size:
             return "a token id lies outside the vocabulary"
+        if request.adapter is not None and request.adapter not in self._capacity.adapters:
+            return "there is no adapter of this name"
+        return None
+
+    def _beam_fault(self, request: GenerationRequest) -> str | None:
+        capacity, stopping, beams = self._capacity, request.stopping, request.beams
+        if beams is None:
+            return None
+        if not request.n <= beams <= capacity.vocab_size:
+            return "there must be as many beams as choices, and no more than tokens in the vocabulary"
+        if stopping.stop or stopping.stop_token_ids:
+            return "beam search takes neither stop strings nor stop tokens"
+        # All beams must fit at once: each has what it generates, and blocks that it began, for itself.
+        own = stopping.max_tokens + 3 * capacity.block_size
+        if len(request.prompt) + beams * own > capacity.cache_tokens:
+            return f"{beams} beams exceed the whole KV cache"
         return None

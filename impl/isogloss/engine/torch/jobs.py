@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from isogloss.engine.api import GenerationRequest
+from isogloss.engine.guides.matcher import GuideMatcher, matcher_of
 from isogloss.engine.tokens import RawScore, TokenEnd
 from isogloss.engine.torch.blocks import PrefixKeys
+from isogloss.engine.torch.executor import Span
 from isogloss.engine.torch.sampler import SamplerRow, sampler_row
 
 
@@ -38,6 +40,22 @@ class Job:
         """Tokens that end a choice."""
         stopping = self.request.stopping
         return stopping.stop_token_ids | (frozenset() if stopping.ignore_eos else self.eos)
+
+    @property
+    def sequences(self) -> int:
+        """How many are computed side by side once the prompt is."""
+        return self.request.beams or self.request.n
+
+    def end_by(self, token: int, generated: int) -> TokenEnd | None:
+        """Whether a choice ends with this token, which is its number `generated`."""
+        stopping = self.request.stopping
+        if token in self.eos and not stopping.ignore_eos:
+            return TokenEnd("stop")
+        if token in stopping.stop_token_ids:
+            return TokenEnd("stop", token)
+        if generated >= stopping.max_tokens:
+            return TokenEnd("length")
+        return None
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +97,11 @@ class Choice:
         """Tokens of the output."""
         return len(self.tokens) - len(self.job.request.prompt)
 
+    @property
+    def output(self) -> list[int]:
+        """What was generated."""
+        return self.tokens[len(self.job.request.prompt) :]
+
     def append(self, token: int) -> TokenEnd | None:
         """Add a sampled token; says whether it ends the choice."""
         self.tokens.append(token)
@@ -86,23 +109,32 @@ class Choice:
             self.sampler.history.add(token)
         if self.sampler.banned and self.generated >= self.job.request.stopping.min_tokens:
             self.sampler.banned = ()
-        return self._end_by(token)
+        end = self.job.end_by(token, self.generated)
+        return end if self.sampler.guide is None else self._end_by_guide(self.sampler.guide, token, end)
 
-    def _end_by(self, token: int) -> TokenEnd | None:
-        stopping = self.job.request.stopping
-        if token in self.job.eos and not stopping.ignore_eos:
+    def _end_by_guide(self, guide: GuideMatcher, token: int, end: TokenEnd | None) -> TokenEnd | None:
+        """What the guide makes of a token and of the end that it would be without one."""
+        if token in self.job.eos:
             return TokenEnd("stop")
-        if token in stopping.stop_token_ids:
-            return TokenEnd("stop", token)
-        if self.generated >= stopping.max_tokens:
-            return TokenEnd("length")
-        return None
+        if end is not None and end.reason == "stop":
+            return end
+        guide.accept(token)
+        complete = guide.finished() if end is not None else guide.complete
+        return TokenEnd("stop", completes=True) if complete else end
 
     def fork(self, index: int) -> Choice:
         """A choice of the same job that shares everything computed so far."""
         twin = first_choice(self.job, self.keys.fork(), index)
         twin.table = self.table.copy()
         twin.computed = self.computed
+        return twin
+
+    def branch(self, index: int) -> Choice:
+        """A fork that has generated what this choice has."""
+        twin = self.fork(index)
+        twin.tokens = self.tokens.copy()
+        twin.sampler.banned = self.sampler.banned
+        twin.sampler.history = None if self.sampler.history is None else self.sampler.history.copy()
         return twin
 
 
@@ -112,6 +144,7 @@ def first_choice(job: Job, keys: PrefixKeys, index: int = 0) -> Choice:
     row = sampler_row(request.sampling, request.prompt, index, request.logprobs)
     if request.stopping.min_tokens > 0:
         row.banned = tuple(sorted(job.end_ids))
+    row.guide = matcher_of(request.guide, job.eos if request.stopping.ignore_eos else ())
     return Choice(job, index, list(request.prompt), keys, row)
 
 
@@ -130,6 +163,12 @@ class Work:
         """The tokens to compute."""
         first = self.choice.computed
         return self.choice.tokens[first : first + self.count]
+
+    @property
+    def span(self) -> Span:
+        """The same as an executor takes it."""
+        choice = self.choice
+        return Span(self.tokens, choice.computed, choice.table, self.wanted, choice.job.request.adapter)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
+from isogloss.engine.torch.adapters import AdapterError, load_adapter
 from isogloss.engine.torch.device import choose_device, choose_dtype, free_memory
 from isogloss.engine.torch.settings import TorchSettings
 from isogloss.engine.torch.transformers_executor import PreparedModel, TransformersExecutor
@@ -84,14 +85,19 @@ def _ids(*sources: int | Iterable[int] | None) -> frozenset[int]:
 
 
 def build_executor(loaded: LoadedModel, settings: TorchSettings) -> TransformersExecutor:
-    """Check the model, give it a KV cache, and check again. Raises UnsupportedModelError."""
+    """Check the model, give it a KV cache, check again, add adapters. Raises UnsupportedModelError, AdapterError."""
+    adapters = [load_adapter(name, folder, loaded.model) for name, folder in settings.adapters.items()]
+    if loaded.name in settings.adapters:
+        raise AdapterError(f"adapter {loaded.name!r}: the model has this name")
     prepared = PreparedModel(loaded.model, loaded.context_length)
     size = settings.block_size
     per_block = prepared.bytes_per_block(size)
     useful = settings.max_num_seqs * -(-loaded.context_length // size)
     affordable = _cache_bytes(loaded.model.device, settings.kv_cache_gib) // per_block
     # One block is the null block.
-    return prepared.executor(max(2, min(useful, affordable) + 1), size)
+    executor = prepared.executor(max(2, min(useful, affordable) + 1), size)
+    executor.add_adapters(adapters)
+    return executor
 
 
 def _cache_bytes(device: torch.device, gib: float | None) -> int:

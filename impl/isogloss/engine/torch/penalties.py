@@ -41,6 +41,13 @@ class TokenHistory:
         """[distinct tokens], 0 for a token that only the prompt has."""
         return self._counts[: self._size]
 
+    def copy(self) -> TokenHistory:
+        """The same history, for a sequence that will go another way."""
+        twin = TokenHistory(())
+        twin._size = self._size
+        twin._ids, twin._counts, twin._slots = self._ids.copy(), self._counts.copy(), self._slots.copy()
+        return twin
+
     def add(self, token: int) -> None:
         """Note one token of the output."""
         slot = self._slots.get(token)

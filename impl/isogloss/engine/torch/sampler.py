@@ -1,6 +1,6 @@
 """Chooses the next token of each row.
 
-Order, as in vLLM: logits, logit_bias, min_tokens mask, penalties, greedy choice or temperature,
+Order, as in vLLM: logits, logit_bias, min_tokens mask, penalties, mask of the guide, greedy choice or temperature,
 min_p, top_k, top_p, draw. (Hugging Face applies min_p last; the kept set is the same unless top_p
 is used with it, where vLLM's nucleus is taken of what min_p leaves.) Reported log probabilities are
 of the logits before all of this.
@@ -20,6 +20,8 @@ import torch
 from torch.nn.functional import pad
 
 from isogloss.engine.api import Sampling
+from isogloss.engine.guides.masks import allowed_rows
+from isogloss.engine.guides.matcher import GuideMatcher
 from isogloss.engine.tokens import RawScore
 from isogloss.engine.torch.filters import keep_floor
 from isogloss.engine.torch.penalties import TokenHistory, has_penalties, penalize
@@ -40,7 +42,9 @@ class SamplerRow:
     random: np.random.Generator | None = None
     """There unless the row is greedy."""
     banned: tuple[int, ...] = ()
-    """Tokens that cannot be chosen now; ids outside the vocabulary do no harm."""
+    """Tokens that cannot be chosen now, unless a guide allows no others; ids outside the vocabulary do no harm."""
+    guide: GuideMatcher | None = None
+    """Kept up by the owner."""
 
     @property
     def plain(self) -> bool:
@@ -50,7 +54,7 @@ class SamplerRow:
     @property
     def adjusted(self) -> bool:
         """Whether logits change before the choice."""
-        return bool(self.history or self.banned or self.sampling.logit_bias)
+        return bool(self.history or self.banned or self.sampling.logit_bias or self.guide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def _choose(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int | None
 
 def _choose_special(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int | None]:
     """Works in place on its own copy of the logits."""
-    _adjust(logits, rows)
+    adjust(logits, rows)
     tokens: list[int | None] = [None] * len(rows)
     usable = [i for i, good in enumerate(torch.isfinite(logits.amax(dim=-1)).tolist()) if good]
     greedy = [index for index in usable if rows[index].random is None]
@@ -122,7 +126,8 @@ def _best(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int]:
     return tokens
 
 
-def _adjust(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> None:
+def adjust(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> None:
+    """Biases, bans, penalties and guides of each row, in place on [rows, vocabulary]."""
     biases = [
         (index, token, value) for index, row in enumerate(rows) for token, value in row.sampling.logit_bias.items()
     ]
@@ -130,7 +135,7 @@ def _adjust(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> None:
         where, tokens, values = zip(*biases, strict=True)
         logits[list(where), list(tokens)] += torch.tensor(values, device=logits.device)
     width = logits.shape[1]
-    bans = [(index, token) for index, row in enumerate(rows) for token in row.banned if 0 <= token < width]
+    bans = [(index, token) for index, row in enumerate(rows) for token in _bans(row) if 0 <= token < width]
     if bans:
         where, tokens = zip(*bans, strict=True)
         logits[list(where), list(tokens)] = float("-inf")
@@ -138,6 +143,15 @@ def _adjust(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> None:
     if punished:
         indices, samplings, histories = zip(*punished, strict=True)
         penalize(logits, indices, samplings, histories)
+    guided = [(index, row.guide, row.banned) for index, row in enumerate(rows) if row.guide]
+    if guided:
+        indices, guides, bans_of = zip(*guided, strict=True)
+        allowed = torch.from_numpy(allowed_rows(guides, bans_of, width)).to(logits.device)
+        logits[list(indices)] = logits[list(indices)].masked_fill_(~allowed, float("-inf"))
+
+
+def _bans(row: SamplerRow) -> tuple[int, ...]:
+    return row.banned if row.guide is None else ()
 
 
 def _draw(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int]:

@@ -47,7 +47,11 @@ class Scheduler:
         plan = StepPlan()
         self._decode(plan)
         budget = self._prefill(plan, self._limits.prefill_budget)
-        if not plan.preempted:
+        if not plan.preempted or not plan.work:
+            self._admit(plan, budget)
+        while not plan.work and self._running:
+            # All that run are beams that wait for others of theirs, which find no blocks.
+            self._preempt_last(plan)
             self._admit(plan, budget)
         return plan
 
@@ -68,9 +72,8 @@ class Scheduler:
         if not missing and self.pool.references(choice.table[index]) == 1:
             return True
         while self.pool.available == 0:
-            victim = self._running[-1]
-            self._preempt(victim, plan)
-            if victim is choice:
+            self._preempt_last(plan)
+            if not choice.table:
                 return False
         block = self.pool.allocate()
         if missing:
@@ -80,6 +83,17 @@ class Scheduler:
             self.pool.release([choice.table[index]])
             choice.table[index] = block
         return True
+
+    def _preempt_last(self, plan: StepPlan) -> None:
+        """Send the least urgent choice back to waiting, and if it is a beam, all beams of its request.
+
+        Beams take their steps together: those that stayed would hold blocks while they wait for the others.
+        """
+        last = self._running[-1]
+        group = [other for other in self._running if other.job is last.job] if last.job.request.beams else [last]
+        for choice in group:
+            self._preempt(choice, plan)
+        plan.work = [work for work in plan.work if work.choice.table]
 
     def _preempt(self, choice: Choice, plan: StepPlan) -> None:
         self._running.remove(choice)
@@ -116,6 +130,8 @@ class Scheduler:
             budget -= self._add_chunk(choice, plan, budget)
 
     def _has_seats(self, choice: Choice) -> bool:
+        if choice.job.request.beams and any(other.job is choice.job for other in self._running):
+            return True
         # A request with more choices than seats runs alone rather than never.
         taken = sum(other.seats for other in self._running)
         return taken == 0 or taken + choice.seats <= self._limits.max_num_seqs
@@ -146,8 +162,9 @@ class Scheduler:
 
     def add(self, job: Job) -> None:
         """Queue a request."""
-        choice = first_choice(job, PrefixKeys(self._block_size))
-        choice.waiting_forks = tuple(range(1, job.request.n))
+        salt = (job.request.adapter or "").encode()
+        choice = first_choice(job, PrefixKeys(self._block_size, salt))
+        choice.waiting_forks = tuple(range(1, job.sequences))
         job.choices.append(choice)
         self._push(choice)
 
@@ -170,13 +187,22 @@ class Scheduler:
         twins = [choice.fork(index) for index in choice.waiting_forks]
         choice.waiting_forks = ()
         for twin in twins:
-            # Into a last block that is not full, each choice will write for itself.
-            twin.found_blocks = twin.computed // self._block_size
-            for block in twin.table:
-                self.pool.share(block)
-            choice.job.choices.append(twin)
-            insort(self._running, twin, key=lambda other: other.urgency)
+            self._join(twin)
         return twins
+
+    def branch(self, choice: Choice, index: int) -> Choice:
+        """A sequence that goes on from here another way, and shares all blocks so far."""
+        twin = choice.branch(index)
+        self._join(twin)
+        return twin
+
+    def _join(self, twin: Choice) -> None:
+        # Into a last block that is not full, each choice will write for itself.
+        twin.found_blocks = twin.computed // self._block_size
+        for block in twin.table:
+            self.pool.share(block)
+        twin.job.choices.append(twin)
+        insort(self._running, twin, key=lambda other: other.urgency)
 
     def remove(self, choice: Choice) -> None:
         """Forget a choice and free its blocks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,5 +44,7 @@ class TorchSettings:
     """Bounds prompt and output together; None takes what the model was made for."""
     threads: int = field(default_factory=usable_cpus)
     """Threads that one operation may use on the CPU."""
+    adapters: Mapping[str, Path] = field(default_factory=dict)
+    """LoRA adapters in PEFT's format: name to folder."""
     cache_dir: Path = field(default_factory=default_cache)
     """Where converted models are kept."""

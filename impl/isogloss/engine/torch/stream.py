@@ -45,7 +45,9 @@ class JobStream:
         self._parcels: asyncio.Queue[Parcel] = asyncio.Queue()
         self._finished = False
         self._started_at = 0.0
-        self._clocks = [Clock() for _ in range(job.request.n)]
+        # The steps of a beam search are those of all its sequences.
+        self._clocks = [Clock()] * job.request.n if job.request.beams else [Clock() for _ in range(job.request.n)]
+        self._tokens = [0] * job.request.n
         self.loop = loop
 
     def deliver(self, parcel: Parcel) -> None:
@@ -68,21 +70,25 @@ class JobStream:
         raise StopAsyncIteration
 
     def _measure(self, parcel: Parcel) -> None:
+        if parcel.searched:
+            self._clocks[0].tick(parcel.started_at, parcel.sampled_at, parcel.batch_size)
         for event in parcel.events:
             if isinstance(event, Sampled):
-                self._clocks[event.choice].tick(parcel.started_at, parcel.sampled_at, parcel.batch_size)
+                self._tokens[event.choice] += 1
+                if not parcel.searched:
+                    self._clocks[event.choice].tick(parcel.started_at, parcel.sampled_at, parcel.batch_size)
             elif isinstance(event, Admitted):
                 self._started_at = parcel.started_at
 
     def timing(self, choice: int) -> Timing:
         """Times of the tokens that the stream has handed out."""
-        clock = self._clocks[choice]
+        clock, tokens = self._clocks[choice], self._tokens[choice]
         return Timing(
             queue=max(0.0, self._started_at - self._job.arrived),
             prefill=max(0.0, clock.first - self._started_at),
-            decode=tuple(clock.decode),
-            waits=tuple(clock.waits),
-            batch_sizes=tuple(clock.batch_sizes),
+            decode=tuple(clock.decode[: max(0, tokens - 1)]),
+            waits=tuple(clock.waits[: max(0, tokens - 1)]),
+            batch_sizes=tuple(clock.batch_sizes[:tokens]),
         )
 
     def end(self, choice: int) -> None:

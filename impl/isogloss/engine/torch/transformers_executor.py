@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from isogloss.engine.torch.adapters import Adapter
 from isogloss.engine.torch.attention import (
     IMPLEMENTATION,
     KVShape,
@@ -19,6 +20,7 @@ from isogloss.engine.torch.attention import (
     plan_batch,
 )
 from isogloss.engine.torch.executor import Span
+from isogloss.engine.torch.lora import AdapterHooks
 from isogloss.engine.torch.support import (
     check_config,
     check_forward,
@@ -36,6 +38,7 @@ class TransformersExecutor:
         self._kv = kv
         self._device: torch.device = model.device
         self._dtype: torch.dtype = model.dtype
+        self._adapters = AdapterHooks(model, ())
         self._selects_rows = "logits_to_keep" in accepted_arguments(model)
 
     @property
@@ -53,6 +56,14 @@ class TransformersExecutor:
         """Blocks in the cache."""
         return self._kv.blocks
 
+    def add_adapters(self, adapters: Sequence[Adapter]) -> None:
+        """Let spans name these adapters; once, before anything is served. Raises UnsupportedModelError."""
+        self._adapters = AdapterHooks(self._model, adapters)
+        for adapter in adapters:
+            self.forward([Span((0, 1), 0, (1, 2), adapter=adapter.name)])
+        self.clear_blocks((1, 2))
+        self._adapters.check()
+
     @torch.inference_mode()
     def forward(self, spans: Sequence[Span]) -> torch.Tensor:
         """Compute all spans in one pass over the model."""
@@ -62,12 +73,13 @@ class TransformersExecutor:
         arguments = {"logits_to_keep": keep} if self._selects_rows else {}
         token = current_batch.set(plan_batch(self._kv, spans, self._dtype))
         try:
-            logits = self._model(
-                input_ids=self._tensor(ids)[None],
-                position_ids=self._tensor(positions)[None],
-                use_cache=False,
-                **arguments,
-            ).logits[0]
+            with self._adapters.active(spans):
+                logits = self._model(
+                    input_ids=self._tensor(ids)[None],
+                    position_ids=self._tensor(positions)[None],
+                    use_cache=False,
+                    **arguments,
+                ).logits[0]
         finally:
             current_batch.reset(token)
         rows: torch.Tensor = logits if self._selects_rows else logits[keep]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from isogloss.dialects.mindie_config import MindIEConfig, MindIEConfigError, load_mindie_config
@@ -66,6 +67,13 @@ def test_missing_keys_are_defaults(load, content):
     assert load(content) == MindIEConfig()
 
 
+def test_adapters(load):
+    module = {"name": "a", "path": "/lora/a", "baseModelName": "m"}
+    inner = {"name": "b", "path": "/lora/b"}
+    config = load(deploy(LoraModules=[module], ModelConfig=[{"modelName": "m", "LoraModules": [inner]}]))
+    assert config.adapters == {"a": Path("/lora/a"), "b": Path("/lora/b")}
+
+
 @pytest.mark.parametrize(("value", "wanted"), [(True, True), (0, False), (1, True)])
 def test_truncation_may_be_a_number(load, value, wanted):
     assert load(deploy(truncation=value)).truncation is wanted
@@ -80,8 +88,14 @@ def test_truncation_may_be_a_number(load, value, wanted):
         (deploy(ModelConfig=[{}]), "BackendConfig.ModelDeployConfig.ModelConfig.0.modelName"),
         (deploy(ModelConfig=[{"modelName": "-x"}]), "BackendConfig.ModelDeployConfig.ModelConfig.0.modelName"),
         (deploy(ModelConfig=[{"modelName": "a"}, {"modelName": "b"}]), "BackendConfig.ModelDeployConfig.ModelConfig"),
-        (deploy(LoraModules=[{"name": "a"}]), "BackendConfig.ModelDeployConfig.LoraModules"),
-        (deploy(ModelConfig=[{"modelName": "a", "LoraModules": [{"name": "b"}]}]), "LoraModules"),
+        (deploy(LoraModules=[{"name": "a"}]), "BackendConfig.ModelDeployConfig.LoraModules.0.path"),
+        (deploy(LoraModules=[{"name": "a b", "path": "p"}]), "BackendConfig.ModelDeployConfig.LoraModules.0.name"),
+        (deploy(LoraModules=[{"name": "a", "path": "p"}] * 2), "BackendConfig.ModelDeployConfig.LoraModules"),
+        (deploy(LoraModules=[{"name": "m", "path": "p"}], ModelConfig=[{"modelName": "m"}]), "LoraModules"),
+        (
+            deploy(LoraModules=[{"name": "a", "path": "p", "baseModelName": "x"}], ModelConfig=[{"modelName": "m"}]),
+            "BackendConfig.ModelDeployConfig.LoraModules: baseModelName",
+        ),
         ({"BackendConfig": {"ScheduleConfig": {"maxIterTimes": 0}}}, "BackendConfig.ScheduleConfig.maxIterTimes"),
         (server(fullTextEnabled="yes"), "ServerConfig.fullTextEnabled"),
         (server(openAiSupport="openai"), "ServerConfig.openAiSupport"),

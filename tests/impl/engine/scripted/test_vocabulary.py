@@ -54,7 +54,8 @@ def test_lone_surrogates_do_no_harm():
 
 
 def test_script_tokens_get_ids_of_their_own():
-    ids, extra = assign_ids([b" the", b"a", b"xyz", b"\xf0\x9f", b"xyz"])
+    tokens = assign_ids([b" the", b"a", b"xyz", b"\xf0\x9f", b"xyz"])
+    ids, extra = tokens.ids, tokens.extra
     assert ids[0] == TOKENIZER.encode(" the")[0]
     assert ids[1] == ord("a")
     assert ids[2] == ids[4]
@@ -67,6 +68,6 @@ def test_script_tokens_get_ids_of_their_own():
 
 def test_a_script_with_too_many_tokens_is_refused():
     room = VOCAB_SIZE - FIRST_FREE
-    assert len(assign_ids([b"x%d" % i for i in range(room)])[1]) == room
+    assert len(assign_ids([b"x%d" % i for i in range(room)]).extra) == room
     with pytest.raises(EngineRefused):
         assign_ids([b"x%d" % i for i in range(room + 1)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,34 @@ def generate(model: Any, prompt: Sequence[int], count: int) -> list[int]:
     return out[0, len(prompt) :].tolist()
 
 
+@torch.inference_mode()
+def beam_search(
+    model: Any, prompt: Sequence[int], beams: int, n: int, count: int, ends: Collection[int] = (), **options: Any
+) -> list[list[int]]:
+    """The sequences that transformers itself finds, without the padding behind their end."""
+    ids = torch.tensor([list(prompt)])
+    model.generation_config.eos_token_id = None
+    found = model.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=count,
+        num_beams=beams,
+        num_return_sequences=n,
+        do_sample=False,
+        early_stopping=False,
+        length_penalty=1.0,
+        eos_token_id=sorted(ends) or None,
+        pad_token_id=0,
+        **options,
+    )
+    return [_upto(row[len(prompt) :].tolist(), ends) for row in found]
+
+
+def _upto(tokens: list[int], ends: Collection[int]) -> list[int]:
+    places = [place for place, token in enumerate(tokens) if token in ends]
+    return tokens[: places[0] + 1] if places else tokens
+
+
 class Driver:
     """An engine core, stepped by hand; keeps what each job was told."""
 
@@ -202,6 +230,11 @@ def ask() -> Callable[..., GenerationRequest]:
 @pytest.fixture(scope="session")
 def greedy_reference() -> Callable[..., list[int]]:
     return generate
+
+
+@pytest.fixture(scope="session")
+def beam_reference() -> Callable[..., list[list[int]]]:
+    return beam_search
 
 
 @pytest.fixture(scope="session")

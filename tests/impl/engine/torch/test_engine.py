@@ -55,7 +55,7 @@ async def test_the_card_says_what_is_served(engine):
     card = engine.card
     assert (card.name, card.context_length, card.vocab_size) == ("llama", 256, 320)
     assert (card.layers, card.hidden_size, card.chat_template) == (3, 32, None)
-    assert engine.features == frozenset()
+    assert engine.features == {"beam", "guided"}
     assert engine.tokenizer.eos_token_ids == frozenset({1})
     assert engine.status().ready
 
@@ -132,3 +132,23 @@ async def test_stop_fails_what_runs_and_start_begins_again(engine, ask):
         engine.card  # noqa: B018
     await engine.start()
     assert len(await collect(engine, ask([5, 6], 3))) == 4
+
+
+async def test_suffix_is_served_where_the_tokenizer_has_the_tokens(zoo, tmp_path):
+    """The same small model, its vocabulary's last ids named for fill-in-the-middle."""
+    from transformers import AutoTokenizer  # noqa: PLC0415
+
+    zoo.load("llama").save_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(zoo.folder("llama"))
+    names = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]
+    tokenizer.add_tokens(names, special_tokens=True)
+    tokenizer.save_pretrained(tmp_path)
+    engine = TorchEngine(TorchSettings(str(tmp_path), dtype="fp32", threads=1, kv_cache_gib=0.001))
+    await engine.start()
+    try:
+        assert "suffix" in engine.features
+        start, hole, end = tokenizer.convert_tokens_to_ids(names)
+        prompt = engine.tokenizer.infill.encode("The quick", "fox")
+        assert prompt == [start, *engine.tokenizer.encode("The quick"), hole, *engine.tokenizer.encode("fox"), end]
+    finally:
+        await engine.stop()

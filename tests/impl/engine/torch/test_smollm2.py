@@ -48,6 +48,31 @@ async def test_greedy_tokens_equal_generate(engine, smollm2, ask, greedy_referen
     assert results == [greedy_reference(model, prompt, 20) for prompt in prompts]
 
 
+async def test_beams_equal_those_of_transformers(engine, smollm2, ask, beam_reference):
+    """One search alone, then three in one batch with plain requests."""
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415
+
+    model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32).eval()
+    prompts = [engine.tokenizer.encode(as_chat(question)) for question in QUESTIONS[1:]]
+
+    async def search(prompt):
+        request = ask(prompt, 16, stopping=Stopping(16), n=2, beams=4)
+        return [e for e in [e async for e in engine.generate(request)] if isinstance(e, Delta)]
+
+    async def plain(prompt):
+        return [e async for e in engine.generate(ask(prompt, 24))]
+
+    expected = [beam_reference(model, prompt, 4, 2, 16, engine.tokenizer.eos_token_ids) for prompt in prompts]
+    alone = await search(prompts[0])
+    searched = (await asyncio.gather(*map(search, prompts), *map(plain, prompts)))[: len(prompts)]
+    for deltas, sequences in zip([alone, *searched], [expected[0], *expected], strict=True):
+        assert [list(delta.token_ids) for delta in deltas] == sequences
+        assert [delta.choice for delta in deltas] == [0, 1]
+        for delta in deltas:
+            assert delta.text == engine.tokenizer.decode(delta.token_ids)
+            assert len(delta.finish.timing.decode) == len(delta.token_ids) - 1
+
+
 async def test_it_knows_the_capital_of_france_and_stops(engine, ask):
     prompt = engine.tokenizer.encode(as_chat(QUESTIONS[0]))
     request = ask(prompt, 40, Sampling(temperature=0), stopping=Stopping(40))

@@ -1,0 +1,217 @@
+"""The command line: `run`, `replay`, `compare`.
+
+Exit codes: 0 all is well, 1 something does not hold (or differs), 2 the suite could not do its work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import isogloss_api
+
+from isogloss_conformance import badge, compare, junit, page, report
+from isogloss_conformance.client import Client
+from isogloss_conformance.completeness import completeness
+from isogloss_conformance.console import Screen
+from isogloss_conformance.discover import DiscoveryError, discover
+from isogloss_conformance.report import Report, ReportError
+from isogloss_conformance.results import Status
+from isogloss_conformance.runner import STEPS, Runner
+from isogloss_conformance.session import Facts, Options, Session
+
+Json = Any
+KEY_VARIABLE = "ISOGLOSS_CONFORMANCE_KEY"
+DIALECTS = tuple(name for name in isogloss_api.DOCUMENTS if name != "service")
+SECRET = frozenset({"api_key", "header"})
+"""Options whose values no report shows."""
+UNSAID = frozenset({"run", "base_url", "dialect", "report_dir", "report"})
+"""What is in the header by another name, or says nothing about the run."""
+
+
+class UsageError(Exception):
+    """The options cannot be followed. The text says why, in one line."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except (UsageError, DiscoveryError, ReportError) as error:
+        Screen().complain(str(error))
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="isogloss-conformance", description=__doc__.partition("\n\n")[2])
+    parser.add_argument("--version", action="version", version=f"isogloss-conformance {version('isogloss')}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="Test a server.", allow_abbrev=False)
+    run.set_defaults(run=_run)
+    run.add_argument("--base-url", required=True, help="Where the dialect's /v1 stands, without the /v1.")
+    run.add_argument("--dialect", required=True, choices=DIALECTS)
+    _add_server(run)
+    _add_selection(run)
+    run.add_argument("--report-dir", type=Path, metavar="DIR", help="Folder for the reports.")
+    again = commands.add_parser("replay", help="Test again what a report says does not hold.", allow_abbrev=False)
+    again.set_defaults(run=_replay)
+    again.add_argument("report", type=Path, metavar="REPORT", help="The JSON lines of a run.")
+    again.add_argument("--base-url", help="Another server than that of the report.")
+    _add_server(again)
+    both = commands.add_parser("compare", help="Show where two reports differ.", allow_abbrev=False)
+    both.set_defaults(run=_compare)
+    both.add_argument("left", type=Path)
+    both.add_argument("right", type=Path)
+    return parser
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("server")
+    group.add_argument("--model", help="Default: the first that /v1/models lists.")
+    group.add_argument("--api-key", help=f"Better in the environment, as {KEY_VARIABLE}.")
+    group.add_argument("--header", action="append", default=[], metavar="NAME:VALUE", help="Sent with every request.")
+    group.add_argument("--ca", metavar="FILE", help="Certificates of authorities to trust.")
+    group.add_argument("--cert", metavar="FILE", help="Client certificate with its key.")
+    group.add_argument("--timeout", type=float, default=60.0, metavar="S", help="Seconds to wait for an answer.")
+    group.add_argument("--features", metavar="A,B", help="What the server offers. Default: found out by trying.")
+    group.add_argument("--max-total-tokens", type=int, metavar="N", help="The context length. Default: as listed.")
+    group.add_argument("--set", action="append", default=[], metavar="NAME=N", help="A limit of the server by name.")
+    group.add_argument("--patience", type=float, default=0.0, metavar="S", help="Wait so long for a timeout.")
+    group.add_argument("--flood", type=int, default=0, metavar="N", help="Hold so many calls open at once.")
+
+
+def _add_selection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("selection")
+    group.add_argument("--level", choices=("core", "extended"), default="extended", help="core: what vendors state.")
+    group.add_argument("--only", action="append", default=[], metavar="PREFIX", help="Only ids that begin so.")
+    group.add_argument("--step", action="append", default=[], choices=[step.name for step in STEPS])
+    group.add_argument("--jobs", type=int, default=1, metavar="N", help="Requests at once, where it does no harm.")
+    group.add_argument("--strict", action="store_true", help="Exit 1 for what is unsupported or unprovable too.")
+    group.add_argument("--dry-run", action="store_true", help="List the checks and ask the server nothing.")
+
+
+def _run(options: argparse.Namespace) -> int:
+    document = isogloss_api.document(options.dialect)
+    client = _client(options, options.base_url)
+    chosen = _options(options)
+    if options.dry_run:
+        Screen().plan(Runner(Session(document, client, Facts(options.model or "model"), chosen)).wanted)
+        return 0
+    session = Session(document, client, _discovered(options, document, client), chosen)
+    made = _made(session, {name: value for name, value in vars(options).items() if name not in UNSAID})
+    Screen().summary(made)
+    if options.report_dir is not None:
+        _write(made, options.report_dir)
+    return _exit_code(made, strict=options.strict)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    old = report.read(options.report)
+    failed = tuple(result.id for result in old.of_status(Status.FAIL, Status.ERROR))
+    if not failed:
+        Screen().say("The report names nothing that does not hold.")
+        return 0
+    document = isogloss_api.document(old.header.dialect)
+    client = _client(options, options.base_url or old.header.base_url)
+    options.model = options.model or old.header.model
+    session = Session(document, client, _discovered(options, document, client), Options(exactly=frozenset(failed)))
+    made = _made(session, {})
+    Screen().summary(made)
+    return _exit_code(made, strict=False)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    left, right = report.read(options.left), report.read(options.right)
+    screen = Screen()
+    if not compare.same_document(left, right):
+        screen.say("The reports are about different documents.")
+    count = screen.differences(compare.differences(left, right))
+    screen.say(f"{count} difference(s)")
+    return 1 if count else 0
+
+
+def _client(options: argparse.Namespace, base_url: str) -> Client:
+    try:
+        return Client(
+            base_url,
+            key=options.api_key or os.environ.get(KEY_VARIABLE),
+            headers=dict(_pair(text, ":") for text in options.header),
+            timeout=options.timeout,
+            authorities=options.ca,
+            certificate=options.cert,
+        )
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"the certificates cannot be used: {error}") from None
+
+
+def _options(options: argparse.Namespace) -> Options:
+    return Options(
+        level=options.level,
+        only=tuple(options.only),
+        steps=tuple(options.step),
+        jobs=max(1, options.jobs),
+        patience=options.patience,
+        flood=options.flood,
+        settings={name: _whole(value) for name, value in (_pair(text, "=") for text in options.set)},
+    )
+
+
+def _pair(text: str, separator: str) -> tuple[str, str]:
+    name, found, value = text.partition(separator)
+    if not found or not name.strip():
+        raise UsageError(f"{name!r} must be of the form NAME{separator}VALUE")
+    return name.strip(), value.strip()
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"{text!r} must be a whole number") from None
+
+
+def _discovered(options: argparse.Namespace, document: dict[str, Json], client: Client) -> Facts:
+    claimed = None if options.features is None else frozenset(filter(None, options.features.split(",")))
+    return discover(document, client, model=options.model, context_length=options.max_total_tokens, features=claimed)
+
+
+def _made(session: Session, given: dict[str, Json]) -> Report:
+    """Run all checks, behind a progress bar."""
+    shown = {name: "…" if name in SECRET else value for name, value in given.items() if value not in (None, [], False)}
+    begun = report.header(session, shown)
+    started = time.perf_counter()
+    results = Screen().follow(Runner(session))
+    seconds = round(time.perf_counter() - started, 3)
+    return Report(begun, tuple(results), completeness(session.entries, results), seconds)
+
+
+def _write(made: Report, folder: Path) -> None:
+    """The report in all its forms."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / made.header.dialect
+    report.write(made, stem.with_suffix(".jsonl"))
+    stem.with_suffix(".xml").write_text(junit.junit(made), encoding="utf-8")
+    stem.with_suffix(".html").write_text(page.page(made), encoding="utf-8")
+    badge_text = json.dumps(badge.badge(made), indent=2) + "\n"
+    stem.with_suffix(".badge.json").write_text(badge_text, encoding="utf-8")
+    Screen().say(f"reports: {stem.with_suffix('.html')} and .jsonl, .xml, .badge.json beside it")
+
+
+def _exit_code(made: Report, *, strict: bool) -> int:
+    counts = made.counts
+    if counts[Status.FAIL]:
+        return 1
+    if counts[Status.ERROR] or made.ledger.missing:
+        return 2
+    return 1 if strict and counts[Status.UNSUPPORTED] + counts[Status.SKIP] else 0

@@ -1,0 +1,125 @@
+"""Sends requests as they are, and says what came back. No retries, no redirects, no validation."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import httpx
+
+Json = Any
+_LONGEST_SHOWN_BODY = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request, body as bytes."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back; `trouble` says why nothing did."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+    seconds: float
+    trouble: str | None = None
+
+    @cached_property
+    def json(self) -> Json:
+        """The body as JSON; None if it is none."""
+        try:
+            return json.loads(self.content)
+        except ValueError:
+            return None
+
+    def described(self) -> str:
+        """Status and beginning of the body, in one line."""
+        if self.trouble is not None:
+            return self.trouble
+        text = self.content[:300].decode("utf-8", "replace").replace("\n", " ")
+        return f"{self.status} {text}"
+
+
+def post(path: str, body: Json, headers: Mapping[str, str] | None = None) -> Request:
+    """A JSON body, as compact UTF-8, with headers beside those that every JSON body has."""
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return Request("POST", path, text.encode(), {"Content-Type": "application/json", **(headers or {})})
+
+
+class Client:
+    """A server under test. `base_url` may end with a prefix; documents' paths are put behind it."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 60.0,
+        authorities: str | None = None,
+        certificate: str | None = None,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._own = {"Accept": "*/*", "User-Agent": "isogloss-conformance", **(headers or {})}
+        self._key = {"Authorization": f"Bearer {key}"} if key else {}
+        self.keyed = key is not None
+        self.ca = authorities
+        """File with the certificates of authorities, if one was named."""
+        context = ssl.create_default_context(cafile=self.ca)
+        if certificate is not None:
+            context.load_cert_chain(certificate)
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+        self._http = httpx.Client(timeout=timeout, verify=context, trust_env=False, limits=limits)
+
+    def headers(self) -> dict[str, str]:
+        """What goes with every request, the key included."""
+        return {**self._own, **self._key}
+
+    def send(self, request: Request, *, with_key: bool = True) -> Answer:
+        """Send one request. Never raises for what the server does."""
+        headers = {**self._own, **(self._key if with_key else {}), **request.headers}
+        started = time.perf_counter()
+        try:
+            answer = self._http.request(
+                request.method, self.base_url + request.path, content=request.body, headers=headers
+            )
+        except httpx.HTTPError as error:
+            waited = time.perf_counter() - started
+            return Answer(0, {}, b"", waited, f"no answer: {type(error).__name__}: {error}")
+        seconds = time.perf_counter() - started
+        return Answer(answer.status_code, dict(answer.headers), answer.content, seconds)
+
+    def curl(self, request: Request) -> str:
+        """A command line that repeats the request, with `$KEY` for the key."""
+        parts = ["curl", "-sS", "-i", "-X", request.method, shlex.quote(self.base_url + request.path)]
+        if self._key:
+            parts += ["-H", '"Authorization: Bearer $KEY"']
+        for name, value in request.headers.items():
+            parts += ["-H", shlex.quote(f"{name}: {value}")]
+        if request.body:
+            parts += ["--data-binary", shlex.quote(_shown(request.body))]
+        return " ".join(parts)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+
+def _shown(body: bytes) -> str:
+    text = body.decode("utf-8", "backslashreplace")
+    if len(text) <= _LONGEST_SHOWN_BODY:
+        return text
+    return f"{text[:_LONGEST_SHOWN_BODY]}… ({len(body)} bytes)"

@@ -1,0 +1,87 @@
+"""What a person sees while a run goes on and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from isogloss_conformance.checks import Check
+from isogloss_conformance.compare import Difference
+from isogloss_conformance.report import Report
+from isogloss_conformance.results import Result, Status
+from isogloss_conformance.runner import Runner
+
+COLOURS = {
+    Status.PASS: "green",
+    Status.FAIL: "red",
+    Status.ERROR: "dark_orange",
+    Status.UNSUPPORTED: "blue",
+    Status.SKIP: "yellow",
+    Status.DISABLED: "bright_black",
+}
+
+
+class Screen:
+    """Progress on standard error, outcomes on standard output."""
+
+    def __init__(self) -> None:
+        self._out = Console(highlight=False, soft_wrap=True)
+        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def follow(self, runner: Runner) -> list[Result]:
+        """Run everything behind a progress bar, and name what is wrong as it is found."""
+        columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        results = []
+        with Progress(*columns, console=self._err, transient=True) as progress:
+            task = progress.add_task("", total=len(runner.checks))
+            for result in runner.run():
+                results.append(result)
+                progress.update(task, advance=1, description=result.step)
+                if result.status in (Status.FAIL, Status.ERROR):
+                    self._out.print(self._finding(result))
+        return results
+
+    def _finding(self, result: Result) -> str:
+        colour = COLOURS[result.status]
+        return f"[{colour}]{result.status}[/] [bold]{escape(result.id)}[/]\n     {escape(result.got[:300])}"
+
+    def plan(self, checks: Iterable[Check]) -> None:
+        """The checks of a run that is not made."""
+        for check in checks:
+            self._out.print(f"{check.step:9} {check.level:8} {escape(check.id)}")
+
+    def summary(self, report: Report) -> None:
+        """Counts by step and status, and how complete the run was."""
+        table = Table("step", *(f"[{COLOURS[status]}]{status}[/]" for status in Status), box=None, pad_edge=False)
+        for step in dict.fromkeys(result.step for result in report.results):
+            mine = [result.status for result in report.results if result.step == step]
+            table.add_row(step, *(str(mine.count(status) or "") for status in Status))
+        self._out.print(table)
+        ledger = report.ledger
+        self._out.print(
+            f"ledger: {ledger.entries} entries, {ledger.proved} proved, {ledger.unsupported} unsupported, "
+            f"{ledger.unprovable} unprovable here, {ledger.disabled} left out; {report.seconds:.1f} s"
+        )
+
+    def differences(self, found: Iterable[Difference]) -> int:
+        """One line for each difference; returns their number."""
+        listed = list(found)
+        for difference in listed:
+            left, right = (self._status(status) for status in (difference.left, difference.right))
+            self._out.print(f"{left} → {right}  [bold]{escape(difference.id)}[/]  {escape(difference.requirement)}")
+        return len(listed)
+
+    def _status(self, status: Status | None) -> str:
+        return "[bright_black]absent[/]" if status is None else f"[{COLOURS[status]}]{status}[/]"
+
+    def say(self, text: str) -> None:
+        """One line for the person who runs it."""
+        self._out.print(escape(text))
+
+    def complain(self, text: str) -> None:
+        """One line about what cannot be done."""
+        self._err.print(f"[red]isogloss-conformance: {escape(text)}[/]")

@@ -1,0 +1,130 @@
+"""The report of one run: what was tested, what came out. Kept as JSON lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from isogloss_conformance.completeness import Completeness
+from isogloss_conformance.results import Result, Status
+from isogloss_conformance.session import Session
+
+Json = Any
+FORMAT = 1
+
+
+class ReportError(Exception):
+    """A file is no report of ours. The text says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What was tested, and with what."""
+
+    dialect: str
+    document: str
+    """Digest of the document, so that reports of different documents are not taken for equal."""
+    base_url: str
+    model: str
+    software: str = ""
+    context_length: int | None = None
+    features: tuple[str, ...] = ()
+    options: Mapping[str, Json] = field(default_factory=dict)
+    """As given, without keys."""
+    suite: str = ""
+    started: str = ""
+    format: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run."""
+
+    header: Header
+    results: tuple[Result, ...]
+    ledger: Completeness
+    seconds: float
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of results by status, all statuses."""
+        return {**dict.fromkeys(Status, 0), **Counter(result.status for result in self.results)}
+
+    def of_status(self, *statuses: Status) -> list[Result]:
+        """Results with one of these statuses."""
+        return [result for result in self.results if result.status in statuses]
+
+
+def header(session: Session, options: Mapping[str, Json]) -> Header:
+    """The header of a run that begins now."""
+    facts = session.facts
+    return Header(
+        dialect=session.dialect,
+        document=digest(session.document),
+        base_url=_without_user(session.client.base_url),
+        model=facts.model,
+        software=facts.software,
+        context_length=facts.context_length,
+        features=tuple(sorted(facts.features)),
+        options=dict(options),
+        suite=version("isogloss"),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def digest(document: Mapping[str, Json]) -> str:
+    """SHA-256 of a document's canonical JSON."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without_user(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def write(report: Report, path: Path) -> None:
+    """One JSON object a line: the header, each result, the footer."""
+    footer = {"counts": report.counts, "ledger": asdict(report.ledger), "seconds": report.seconds}
+    lines: Iterable[dict[str, Json]] = (
+        {"kind": "header", **asdict(report.header)},
+        *({"kind": "result", **asdict(result)} for result in report.results),
+        {"kind": "footer", **footer},
+    )
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+
+
+def read(path: Path) -> Report:
+    """The report in a file. Raises ReportError."""
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        by_kind: dict[str, list[dict[str, Json]]] = {"header": [], "result": [], "footer": []}
+        for line in lines:
+            by_kind[line.pop("kind")].append(line)
+        (first,), (last,) = by_kind["header"], by_kind["footer"]
+        return Report(_header(first), tuple(map(_result, by_kind["result"])), _ledger(last), last["seconds"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReportError(f"{path} is no report: {type(error).__name__}: {error}") from None
+
+
+def _header(line: dict[str, Json]) -> Header:
+    if line["format"] != FORMAT:
+        raise ValueError(f"format {line['format']} is not known to this version")
+    return Header(**{**line, "features": tuple(line["features"])})
+
+
+def _result(line: dict[str, Json]) -> Result:
+    return Result(**{**line, "status": Status(line["status"])})
+
+
+def _ledger(footer: dict[str, Json]) -> Completeness:
+    ledger = footer["ledger"]
+    return Completeness(**{**ledger, "missing": tuple(ledger["missing"])})

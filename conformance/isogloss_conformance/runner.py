@@ -1,0 +1,53 @@
+"""Runs the steps one after the other and hands out results as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from isogloss_conformance.checks import Check, Step
+from isogloss_conformance.faults import FaultsStep
+from isogloss_conformance.results import Result
+from isogloss_conformance.rules import RulesStep
+from isogloss_conformance.session import Session
+from isogloss_conformance.smoke import SmokeStep
+
+MakeStep = Callable[[Session], Step]
+STEPS: tuple[type[SmokeStep | RulesStep | FaultsStep], ...] = (SmokeStep, RulesStep, FaultsStep)
+"""In the order in which they run: the quickest to tell that nothing works comes first."""
+PARALLEL = frozenset({"rules"})
+"""Steps whose checks do not disturb each other."""
+
+
+class Runner:
+    """The checks of one run."""
+
+    def __init__(self, session: Session, steps: Sequence[MakeStep] = STEPS) -> None:
+        self._session = session
+        made = [step(session) for step in steps]
+        self.checks: list[Check] = [check for step in made for check in step.checks()]
+
+    @property
+    def wanted(self) -> list[Check]:
+        """Checks that the options of the run select."""
+        return [check for check in self.checks if self._is_wanted(check)]
+
+    def run(self) -> Iterator[Result]:
+        """All results, the checks that were left out among them."""
+        steps = dict.fromkeys(check.step for check in self.checks)
+        for step in steps:
+            mine = [check for check in self.checks if check.step == step]
+            yield from (check.disabled() for check in mine if not self._is_wanted(check))
+            yield from self._run([check for check in mine if self._is_wanted(check)], step)
+
+    def _run(self, checks: list[Check], step: str) -> Iterator[Result]:
+        jobs = self._session.options.jobs if step in PARALLEL else 1
+        if jobs == 1:
+            yield from (check.run() for check in checks)
+        else:
+            with ThreadPoolExecutor(jobs) as pool:
+                yield from pool.map(Check.run, checks)
+
+    def _is_wanted(self, check: Check) -> bool:
+        steps = self._session.options.steps
+        return (not steps or check.step in steps) and self._session.wanted(check.id, check.level)

@@ -1,0 +1,60 @@
+"""The whole ledger of every dialect is looked at, and our server does not fail any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import isogloss_api
+import pytest
+from isogloss_conformance.client import Client
+from isogloss_conformance.completeness import completeness
+from isogloss_conformance.discover import discover
+from isogloss_conformance.results import Status
+from isogloss_conformance.runner import Runner
+from isogloss_conformance.session import Options, Session
+from support.server import KEY, Server
+
+UNPROVABLE = {
+    "nim": {"completions/prompt/not_empty"},
+    "atoma": {"completions/prompt/not_empty", "completions/fault/unknown_field"},
+    "acs": {"completions/prompt/not_empty"},
+    "mindie": {
+        "chat.completions/n/deepseek",
+        "chat.completions/n/disaggregated",
+        "chat.completions/n/plugins",
+        "chat.completions/tools/depth",
+        "chat.completions/fault/mindie.template_failed",
+    },
+}
+"""What no request shows on this server: modes it never has, a tokenizer that never returns nothing, a fault of Atoma
+that no rule of its document costs."""
+NEEDS_OPTIONS = ("unauthorized", "quota_exceeded", "overloaded", "timeout", "engine_failure")
+"""Faults that a plain run cannot provoke everywhere; `test_faults_that_take_options` has them."""
+
+
+@pytest.mark.parametrize("dialect", UNPROVABLE)
+def test_every_entry_has_its_verdict_or_its_reason(session: Callable[..., Session], dialect: str) -> None:
+    found = session(dialect)
+    results = list(Runner(found).run())
+    wrong = [(result.id, result.got) for result in results if result.status in (Status.FAIL, Status.ERROR)]
+    assert wrong == []
+    ledger = completeness(found.entries, results)
+    assert ledger.complete
+    assert ledger.entries == ledger.proved + ledger.unsupported + ledger.unprovable
+    skipped = {result.id.removeprefix(f"{dialect}/") for result in results if result.status is Status.SKIP}
+    assert {name for name in skipped if not name.endswith(NEEDS_OPTIONS)} <= UNPROVABLE[dialect]
+    assert all(result.got.startswith("unprovable: ") for result in results if result.status is Status.SKIP)
+    assert {result.got for result in results if result.status is Status.DISABLED} == set()
+
+
+@pytest.mark.parametrize("dialect", UNPROVABLE)
+def test_faults_that_take_options(narrow: Server, dialect: str) -> None:
+    document = isogloss_api.document(dialect)
+    client = Client(f"{narrow.url}/{dialect}", key=KEY)
+    options = Options(steps=("faults",), patience=5, flood=8)
+    session = Session(document, client, discover(document, client), options)
+    place = f"{dialect}/{session.main.name}/fault/"
+    results = {result.id.removeprefix(place): result for result in Runner(session).run()}
+    for fault in ("unauthorized", "quota_exceeded", "timeout", "engine_failure", "engine_refused"):
+        assert results[fault].status is Status.PASS, results[fault].got
+    client.close()

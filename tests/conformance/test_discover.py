@@ -1,0 +1,44 @@
+"""What the suite finds out about a server by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import isogloss_api
+import pytest
+from isogloss_conformance.client import Client
+from isogloss_conformance.discover import DiscoveryError, discover
+from isogloss_conformance.session import Session
+from support.server import Server
+
+
+def test_our_server(session: Callable[..., Session]) -> None:
+    facts = session("nim").facts
+    assert (facts.model, facts.context_length, facts.scripted) == ("scripted", 4096, True)
+    assert "best_of" in facts.features
+
+
+def test_a_feature_is_lacking_only_if_the_server_says_so_properly(session: Callable[..., Session]) -> None:
+    assert "suffix" not in session("atoma").facts.features
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(DiscoveryError, match="cannot be reached"):
+        discover(isogloss_api.document("nim"), Client("http://127.0.0.1:9", timeout=2))
+
+
+@pytest.mark.parametrize("listed", [{"data": []}, {"data": "x"}, [], {"data": [1]}])
+def test_a_list_without_models_asks_for_the_option(listed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client("http://127.0.0.1:9")
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=listed))
+    monkeypatch.setattr(client, "_http", httpx.Client(transport=transport))
+    with pytest.raises(DiscoveryError, match="--model"):
+        discover(isogloss_api.document("nim"), client)
+
+
+def test_a_named_model_is_taken_with_its_length(scripted: Server) -> None:
+    document = isogloss_api.document("nim")
+    facts = discover(document, Client(f"{scripted.url}/nim"), model="scripted", features=frozenset())
+    assert (facts.context_length, facts.features) == (4096, frozenset())

@@ -1,0 +1,155 @@
+"""Guides that are wrong, hostile or many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+
+import pytest
+from isogloss.engine.api import EngineFailure, EngineOverloaded, Guide, GuideError
+from isogloss.engine.guides.compiler import CompilerLimits, GuideCompiler
+from isogloss.engine.scripted.vocabulary import guide_vocabulary
+
+GOOD = Guide("regex", "a+")
+EXPLOSIVE = Guide("regex", "(a{1000}){1000}")
+CRASHING = Guide("grammar", "start: r0\n" + "\n".join(f'r{i}: "a" r{i + 1}' for i in range(9000)) + '\nr9000: "b"\n')
+
+
+def schema(text: object) -> Guide:
+    return Guide("json_schema", text if isinstance(text, str) else json.dumps(text))
+
+
+@pytest.mark.parametrize(
+    ("guide", "flaw"),
+    [
+        (Guide("regex", "("), "invalid"),
+        (Guide("regex", r"(a)\1"), "unsupported"),
+        (Guide("regex", "(?=a)a"), "unsupported"),
+        (Guide("regex", "[a&&b]"), "unsatisfiable"),
+        (Guide("grammar", "nonsense"), "invalid"),
+        (Guide("grammar", "start: x"), "invalid"),
+        (Guide("grammar", 'root ::= "a'), "invalid"),
+        (Guide("grammar", 'other ::= "a"'), "invalid"),
+        (Guide("grammar", "root ::= " + "(" * 5000), "too_complex"),
+        (schema({"type": "nonsense"}), "invalid"),
+        (schema({"properties": 7}), "invalid"),
+        (schema({"pattern": "("}), "invalid"),
+        (schema("[1]"), "invalid"),
+        (schema("{"), "invalid"),
+        (schema('{"minimum": NaN}'), "invalid"),
+        (schema('{"items":' * 20_000), "too_complex"),
+        (schema({"$schema": "http://169.254.169.254/x"}), "unsupported"),
+        (schema({"$ref": "http://169.254.169.254/x"}), "unsupported"),
+        (schema({"type": "array", "uniqueItems": True}), "unsupported"),
+        (schema({"type": "string", "format": "nonsense"}), "unsupported"),
+        (schema({"type": "string", "minLength": 3, "maxLength": 2}), "unsatisfiable"),
+        (schema({"$ref": "#"}), "unsatisfiable"),
+        (schema({"x-guidance": {"lenient": True}, "type": "array", "uniqueItems": True}), "unsupported"),
+    ],
+)
+async def test_a_flaw_is_told_quickly(compiler, guide: Guide, flaw: str) -> None:
+    await compiler.ready(GOOD)  # the worker has started
+    begun = time.perf_counter()
+    with pytest.raises(GuideError) as caught:
+        await compiler.ready(guide)
+    assert caught.value.flaw == flaw
+    assert time.perf_counter() - begun < 3
+
+
+async def test_a_flaw_in_the_whitespace_is_told_apart(compiler) -> None:
+    with pytest.raises(GuideError) as caught:
+        await compiler.ready(Guide("json_object", whitespace="("))
+    assert caught.value.whitespace
+
+
+@pytest.mark.parametrize("guide", [EXPLOSIVE, CRASHING])
+async def test_hostile_guides_hurt_nobody(compiler, guide: Guide) -> None:
+    hostile = asyncio.create_task(compiler.ready(guide))
+    await asyncio.sleep(0.05)
+    good = Guide("regex", f"{guide.kind}+")
+    begun = time.perf_counter()
+    await asyncio.wait_for(compiler.ready(good), 5)
+    with pytest.raises(GuideError, match="too_complex"):
+        await hostile
+    assert time.perf_counter() - begun < 5
+
+
+async def test_time_is_bounded() -> None:
+    compiler = GuideCompiler(guide_vocabulary(), CompilerLimits(seconds=0.0))
+    with pytest.raises(GuideError, match="too_complex"):
+        await compiler.ready(EXPLOSIVE)
+    compiler.close()
+
+
+async def test_size_is_bounded(compiler) -> None:
+    with pytest.raises(GuideError, match="too_complex"):
+        await compiler.ready(Guide("regex", "a" * 300_000))
+    with pytest.raises(GuideError, match="too_complex"):
+        await compiler.ready(Guide("choice", choices=("a" * 70_000,) * 4))
+
+
+async def test_equal_guides_are_compiled_once(compiler) -> None:
+    same = [Guide("regex", "once+") for _ in range(3)]
+    found = await asyncio.gather(*map(compiler.ready, same))
+    assert found[0].start is found[1].start is found[2].start
+    with pytest.raises(GuideError):
+        await compiler.ready(Guide("regex", "once("))
+    begun = time.perf_counter()
+    with pytest.raises(GuideError):
+        await compiler.ready(Guide("regex", "once("))
+    assert time.perf_counter() - begun < 0.1
+
+
+@pytest.mark.parametrize("limits", [CompilerLimits(cached_text=4, workers=1), CompilerLimits(cached=2, workers=1)])
+async def test_old_guides_make_room(limits: CompilerLimits) -> None:
+    compiler = GuideCompiler(guide_vocabulary(), limits)
+    first = await compiler.ready(Guide("regex", "a{4}"))
+    await compiler.ready(Guide("regex", "b{4}"))
+    await compiler.ready(Guide("regex", "c{4}"))
+    again = await compiler.ready(Guide("regex", "a{4}"))
+    assert again.start is not first.start
+    compiler.close()
+
+
+async def test_too_many_guides_are_an_overload() -> None:
+    compiler = GuideCompiler(guide_vocabulary(), CompilerLimits(workers=1, waiting=2))
+    waiting = [asyncio.create_task(compiler.ready(Guide("regex", f"a{{{n}}}"))) for n in (1, 2)]
+    await asyncio.sleep(0)
+    with pytest.raises(EngineOverloaded):
+        await compiler.ready(Guide("regex", "a{3}"))
+    await asyncio.gather(*waiting)
+    await compiler.ready(Guide("regex", "a{3}"))
+    compiler.close()
+
+
+async def test_one_caller_less_is_no_loss_for_the_others(compiler) -> None:
+    guide = Guide("regex", "shared+")
+    leaves, stays = (asyncio.create_task(compiler.ready(guide)) for _ in range(2))
+    await asyncio.sleep(0)
+    leaves.cancel()
+    assert (await stays).text == "shared+"
+
+
+async def test_a_worker_that_died_is_replaced() -> None:
+    compiler = GuideCompiler(guide_vocabulary(), CompilerLimits(workers=1))
+    await compiler.ready(GOOD)
+    os.kill(compiler._workers[0]._process.pid, signal.SIGKILL)
+    with pytest.raises(GuideError):
+        await compiler.ready(Guide("regex", "b+"))
+    assert (await compiler.ready(Guide("regex", "b+"))).text == "b+"
+    compiler.close()
+
+
+async def test_closing_ends_who_waits() -> None:
+    compiler = GuideCompiler(guide_vocabulary(), CompilerLimits(workers=1))
+    waiting = [asyncio.create_task(compiler.ready(Guide("regex", f"a{{{n}}}"))) for n in (1, 2, 3)]
+    await asyncio.sleep(0)
+    compiler.close()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert isinstance(results[-1], EngineFailure)
+    with pytest.raises(EngineFailure):
+        await compiler.ready(GOOD)
+    assert not any(process.alive for process in compiler._workers)
