@@ -12,22 +12,33 @@ from isogloss_spec.ledger import Entry
 Json = Any
 BYSTANDERS: tuple[tuple[str, Json], ...] = (("presence_penalty", 0.5), ("seed", 7), ("frequency_penalty", 0.5))
 """Fields that every dialect knows and few rules speak of, with valid values."""
+MADE_UP = frozenset({"type", "required", "additionalProperties"})
+"""Keywords whose accepted bodies may be made up in whole."""
 WORK = "max_tokens"
 
 
 class Bodies:
     """Varies the bodies of pairs, and asks the judge whether a variant still says the same."""
 
-    def __init__(self, judge: Judge, properties: Mapping[str, Json]) -> None:
+    def __init__(self, judge: Judge, properties: Mapping[str, Json], model: str) -> None:
         self._judge = judge
         self._properties = properties
+        self._served = {name: model for name, node in properties.items() if node.get("x-served") == "model"}
 
     def small(self, entry: Entry, body: Json) -> Json:
-        """An accepted body with one token to generate, unless the entry is about that."""
+        """An accepted body for the served model with one token to generate, unless the entry is about that."""
+        body = self._for_model(entry, body)
         if WORK not in self._properties or _is_about(entry, WORK):
             return body
         smaller = {**body, WORK: 1}
         return smaller if self._fault(smaller) == self._fault(body) else body
+
+    def _for_model(self, entry: Entry, body: Json) -> Json:
+        """A made-up name of the model says nothing about an entry that asks for any name."""
+        if entry.keyword not in MADE_UP:
+            return body
+        served = {name: model for name, model in self._served.items() if body.get(name) is not None}
+        return {**body, **served}
 
     def alone_and_beside(self, entry: Entry, body: Json) -> Iterator[Json]:
         """A refused body, and again with an unrelated valid field: the error must not move."""

@@ -42,6 +42,8 @@ KEYWORDS = (
     *("minProperties", "maxProperties", "propertyNames"),
 )
 """Columns of the matrix."""
+MANY = 20
+"""Findings from which on a page shows details only when asked."""
 _ID_PARTS = 4
 
 
@@ -109,16 +111,17 @@ def _findings(results: Sequence[Result]) -> str:
     if not results:
         return "<p>Nothing.</p>"
     ordered = sorted(results, key=lambda result: result.level != "core")
-    return "".join(map(_finding, ordered))
+    return "".join(_finding(result, opened=len(results) <= MANY) for result in ordered)
 
 
-def _finding(result: Result) -> str:
+def _finding(result: Result, *, opened: bool) -> str:
     parts = (("Expected", result.expected), ("Got", result.got), ("Request", result.curl))
     shown = "".join(f"<p class='soft'>{name}</p><pre>{escape(text)}</pre>" for name, text in parts if text)
+    details = f'<details{" open" if opened else ""}><summary class="soft">details</summary>{shown}</details>'
     return (
         f'<section class="finding {result.status}" id="{escape(result.id)}"><h3>{escape(result.requirement)}</h3>'
         f'<p><code>{escape(result.id)}</code> <span class="chip">{result.level}</span> '
-        f'<span class="chip">{escape(result.source)}</span></p>{shown}</section>'
+        f'<span class="chip">{escape(result.source)}</span></p>{details}</section>'
     )
 
 

@@ -36,7 +36,7 @@ class RulesStep:
         self._pairs = Pairs(session.document, session.main.id, model=session.facts.model)
         self._exchange = Exchange(session)
         self._forecaster = Forecaster(session)
-        self._bodies = Bodies(self._forecaster.judge, session.request_schema["properties"])
+        self._bodies = Bodies(self._forecaster.judge, session.request_schema["properties"], session.facts.model)
 
     def checks(self) -> list[Check]:
         """A check for each entry, in the ledger's order."""

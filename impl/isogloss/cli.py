@@ -8,21 +8,22 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich_argparse import RichHelpFormatter
 
-from isogloss.settings import DEFAULT_FILE, ENV_PREFIX, Settings, SettingsError, load_settings
-
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from isogloss.server import Announcement
 
 _GROUPS = {"server": "server", "engine": "engine", "limits": "limits"}
+logger = logging.getLogger("isogloss.cli")
+
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
@@ -30,15 +31,32 @@ class CommandError(Exception):
     """A command cannot be done. The text says why, in one line."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Gets its arguments when it is used, if `fill` is set: those of `serve` are the settings, whose import takes
+    packages that not every environment has."""
+
+    fill: Callable[[argparse.ArgumentParser], None] | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.fill is not None:
+            self.fill(self)
+        return super().parse_known_args(args, namespace)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0, 2 for something wrong that the user can set right, 130 for Ctrl+C while loading."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    options = _parser().parse_args(arguments)
+    os.environ.setdefault("TQDM_DISABLE", "1")  # bars of other libraries; what takes long says so in a line
+    given = sys.argv[1:] if arguments is None else arguments
     try:
+        options = _parser().parse_args(given)
         options.run(options)
-    except (SettingsError, CommandError) as error:
-        Console(stderr=True).print(f"isogloss: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 2
+    except CommandError as error:
+        return _complain(str(error))
+    except ModuleNotFoundError as error:
+        if (error.name or "isogloss").startswith("isogloss"):
+            raise
+        return _complain(f"{given[0]} needs: pip install 'isogloss[serve]' ({error.name} is not installed)")
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # whoever read our output has seen enough; keep the interpreter from flushing into it
@@ -46,8 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _complain(text: str) -> int:
+    Console(stderr=True).print(f"isogloss: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+    return 2
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="isogloss",
         description="A spec-first LLM inference API in several dialects.",
         formatter_class=RichHelpFormatter,
@@ -60,8 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, help_text: str, run: Any = None) -> argparse.ArgumentParser:
-    added: argparse.ArgumentParser = commands.add_parser(
+def _command(commands: Any, name: str, help_text: str, run: Any = None) -> _Parser:
+    added: _Parser = commands.add_parser(
         name, help=help_text, description=help_text, formatter_class=RichHelpFormatter, allow_abbrev=False
     )
     added.set_defaults(run=run)
@@ -70,6 +93,12 @@ def _command(commands: Any, name: str, help_text: str, run: Any = None) -> argpa
 
 def _add_serve(commands: Any) -> None:
     serve = _command(commands, "serve", "Serve a model in the dialects that the settings name.", _serve)
+    serve.fill = _add_settings
+
+
+def _add_settings(serve: argparse.ArgumentParser) -> None:
+    from isogloss.settings import DEFAULT_FILE, ENV_PREFIX, Settings  # noqa: PLC0415
+
     serve.epilog = (
         f"Each setting may also stand in the environment as {ENV_PREFIX}NAME or, by its name with underscores, "
         f"in a TOML file. The command line counts more than the environment, and that more than the file."
@@ -86,27 +115,30 @@ def _add_serve(commands: Any) -> None:
             action="append" if name == "adapter" else "store",
             default=argparse.SUPPRESS,
             metavar=name.rsplit("_", 1)[-1].upper(),
-            help=_help(name, field),
+            help=_help(field, f"{ENV_PREFIX}{name.upper()}"),
         )
 
 
-def _help(name: str, field: FieldInfo) -> str:
+def _help(field: FieldInfo, variable: str) -> str:
     default = field.default
     shown = ",".join(default) if isinstance(default, tuple) else default
     told = f" Default: {shown}." if default is not None else ""
-    return f"{field.description}{told} [{ENV_PREFIX}{name.upper()}]".replace("%", "%%")
+    return f"{field.description}{told} [{variable}]".replace("%", "%%")
 
 
 def _serve(options: argparse.Namespace) -> None:
-    given = {name: value for name, value in vars(options).items() if name in Settings.model_fields}
-    settings = load_settings(given, options.config)
-    _configure_logging(settings.log_level)
     # Imported here: the web layer and the engine take a second, and no other command needs them.
     from isogloss.server import StartError, serve  # noqa: PLC0415
+    from isogloss.settings import Settings, SettingsError, load_settings, unknown_variables  # noqa: PLC0415
 
+    given = {name: value for name, value in vars(options).items() if name in Settings.model_fields}
     try:
+        settings = load_settings(given, options.config)
+        _configure_logging(settings.log_level)
+        if unknown := unknown_variables(os.environ):
+            logger.warning("no setting goes by the name of %s in the environment", ", ".join(unknown))
         serve(settings, _announce)
-    except StartError as error:
+    except (SettingsError, StartError) as error:
         raise CommandError(str(error)) from error
 
 
@@ -157,6 +189,7 @@ def _add_model(options: argparse.Namespace) -> None:
 def _convert_model(options: argparse.Namespace) -> None:
     from isogloss.models import ModelNotFound, default_cache, resolve_model  # noqa: PLC0415
 
+    _configure_logging("info")
     try:
         _write(str(resolve_model(options.model, default_cache()).folder))
     except ModelNotFound as error:

@@ -67,6 +67,7 @@ async def _serve(
     begun = perf_counter()
     engine = make_engine(settings)
     await _start(engine)
+    _check_model_len(settings.max_model_len, engine.card.context_length)
     # What is loaded by now stays: the garbage collector needn't look at it again on every full run.
     gc.collect()
     gc.freeze()
@@ -131,10 +132,17 @@ def _chosen(settings: Settings, **names: str) -> dict[str, Any]:
 async def _start(engine: Engine) -> None:
     try:
         await engine.start()
+    except ModuleNotFoundError:  # an extra that is not installed, which the command line explains
+        raise
     # Loading a model fails in as many ways as there are models; each is the user's to read, in one line.
     except Exception as error:
         logger.debug("the engine did not start", exc_info=error)
         raise StartError(f"the engine did not start: {error or type(error).__name__}") from error
+
+
+def _check_model_len(wanted: int | None, context_length: int) -> None:
+    if wanted is not None and wanted > context_length:
+        logger.warning("max_model_len: the model has %d tokens of context, not %d", context_length, wanted)
 
 
 def _options(settings: Settings) -> Options:

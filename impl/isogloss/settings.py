@@ -17,6 +17,9 @@ from pydantic_settings import (
 )
 
 ENV_PREFIX = "ISOGLOSS_"
+_SUITE_PREFIX = "ISOGLOSS_CONFORMANCE_"
+"""Variables of the conformance suite, which often runs in the same environment."""
+
 DEFAULT_FILE = Path("isogloss.toml")
 """Read from the working folder if it is there and no other file was named."""
 
@@ -173,6 +176,13 @@ def load_settings(given: Mapping[str, Any], file: Path | None = None) -> Setting
         raise SettingsError("; ".join(_line(item) for item in error.errors(include_input=False))) from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{source} is not TOML: {error}") from None
+
+
+def unknown_variables(environment: Iterable[str]) -> list[str]:
+    """Names in the environment that look like settings and are none, such as `ISOGLOSS_PROT`."""
+    known = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
+    ours = (name for name in environment if name.upper().startswith(ENV_PREFIX))
+    return sorted(name for name in ours if name.upper() not in known and not name.upper().startswith(_SUITE_PREFIX))
 
 
 def _line(item: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from isogloss_spec.document import DocumentError, bundle
 from isogloss_spec.ledger import ledger
 from isogloss_spec.lint import lint
 from isogloss_spec.rules import RuleError
+from isogloss_spec.types import Json
 
 SHARED = {"common.yaml"}
 """Files that only lend parts to the documents."""
@@ -22,15 +24,23 @@ def documents_in(folder: Path) -> list[Path]:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from isogloss_spec.generate import generate_package  # noqa: PLC0415 (needs development tools)
+    from isogloss_spec.generate.package import generate_package  # noqa: PLC0415 (needs development tools)
 
     generate_package(documents_in(options.openapi), options.output)
     return 0
 
 
 def _bundle(options: argparse.Namespace) -> int:
-    json.dump(bundle(options.openapi / f"{options.name}.yaml"), sys.stdout, indent=1)
+    json.dump(_document(options), sys.stdout, indent=1)
     return 0
+
+
+def _document(options: argparse.Namespace) -> dict[str, Json]:
+    path: Path = options.openapi / f"{options.name}.yaml"
+    if not path.is_file():
+        names = ", ".join(found.stem for found in documents_in(options.openapi)) or "none"
+        raise DocumentError(f"no document {options.name} in {options.openapi} (documents there: {names})")
+    return bundle(path)
 
 
 def _lint(options: argparse.Namespace) -> int:
@@ -40,7 +50,7 @@ def _lint(options: argparse.Namespace) -> int:
 
 
 def _ledger(options: argparse.Namespace) -> int:
-    for entry in ledger(bundle(options.openapi / f"{options.name}.yaml")):
+    for entry in ledger(_document(options)):
         cost = f"{entry.fault} {entry.status}" if entry.fault else "accepted"
         marks = f" [{', '.join(entry.features)}]" if entry.features else ""
         print(f"{entry.id}\t{entry.level}\t{cost}\t{entry.source}{marks}")
@@ -70,6 +80,9 @@ def main() -> int:
     options = _parser().parse_args()
     try:
         result: int = options.run(options)
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (DocumentError, RuleError, OSError) as error:
         print(f"isogloss_spec: {error}", file=sys.stderr)
         return 2

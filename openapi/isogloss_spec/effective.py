@@ -23,19 +23,19 @@ class Effective:
             if inner is not None:
                 self._nested[name] = Effective(document, inner)
 
+    def whole(self, body: dict[str, Json]) -> dict[str, Json]:
+        """The same body with integers as integers: JSON may write them as 1.0."""
+        changed = {name: _as_integers(body[name]) for name in self._whole & body.keys() if _has_floats(body[name])}
+        return {**body, **changed} if changed else body
+
     def of(self, body: dict[str, Json]) -> dict[str, Json]:
         """Every field of the schema; None where neither the request nor the document has a value."""
         values = self._defaults.copy()
         for name, value in body.items():
             if value is not None and name in values:
-                values[name] = self._resolved(name, value)
+                nested = self._nested.get(name) if isinstance(value, dict) else None
+                values[name] = value if nested is None else nested.of(value)
         return values
-
-    def _resolved(self, name: str, value: Json) -> Json:
-        kind = type(value)
-        if kind is dict and name in self._nested:
-            return self._nested[name].of(value)
-        return _as_integers(value) if kind in (float, list) and name in self._whole else value
 
 
 def _object_of(document: Document, node: Schema) -> Schema | None:
@@ -56,6 +56,13 @@ def _integers_only(document: Document, node: Schema) -> bool:
     lists = [resolve(document, branch) for branch in [node, *union(resolve(document, node))]]
     items = [schema["items"] for schema in lists if "items" in schema]
     return "integer" in types or any(_integers_only(document, item) for item in items)
+
+
+def _has_floats(value: Json) -> bool:
+    if not isinstance(value, list):
+        return isinstance(value, float)
+    types = set(map(type, value))
+    return float in types or (list in types and any(map(_has_floats, value)))
 
 
 def _as_integers(value: Json) -> Json:

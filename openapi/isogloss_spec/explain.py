@@ -119,6 +119,10 @@ class Explainer:
         branch = self._branches.of(schema, value)
         if branch is None:
             return
+        items = self._branches.item_types(schema, value)
+        if items is not None:
+            yield _wrong_type(items, (*path, 0))
+            return
         tag = self._wrong_tag(schema, branch, value)
         if tag is None:
             yield from self.violations(branch, value, path)
@@ -159,7 +163,8 @@ class Explainer:
         rest = schema.get("additionalProperties", True)
         if rest is False:
             unknown = (name for name in value if name not in properties)
-            yield from (Violation("additionalProperties", (*path, name), {}) for name in unknown)
+            for name in itertools.islice(unknown, 1):
+                yield Violation("additionalProperties", (*path, name), {})
         for name in schema.get("required", ()):
             if name not in value:
                 yield Violation("required", (*path, name), {})

@@ -90,6 +90,15 @@ class Branches:
             fitting = narrowed or fitting
         return fitting[0] if fitting else None
 
+    def item_types(self, schema: Schema, value: Json) -> list[str] | None:
+        """What the first item may be, if it decides between several branches and suits none of them."""
+        if not isinstance(value, list) or not value:
+            return None
+        arrays = [resolve(self._document, branch) for branch in union(schema)]
+        arrays = [branch for branch in arrays if types_of(self._document, branch) == ["array"]]
+        types = [kind for branch in arrays for kind in types_of(self._document, branch.get("items", {}))]
+        return None if len(arrays) < 2 or is_of(value[0], types) else list(dict.fromkeys(types))
+
     def _belongs(self, branch: Schema, value: Json) -> bool:
         if isinstance(value, list):
             return self._first_item_fits(branch, value)

@@ -76,6 +76,7 @@ class Judge:
             violation = self._explainer.first(body)
             assert violation is not None
             raise violation.as_fault()
+        body = self._effective.whole(body)
         verdict = Verdict(body, self._effective.of(body))
         self._check_model(body)
         self._request_rules.check({"self": body, "eff": verdict.eff})

@@ -12,7 +12,7 @@ from jsonschema_rs import Draft202012Validator
 from isogloss_spec.context import Context
 from isogloss_spec.document import Operation, operations, request_schema_name, resolve
 from isogloss_spec.faults import Fault
-from isogloss_spec.generate.components import reachable, request_roots
+from isogloss_spec.generate.components import reachable, request_roots, response_roots
 from isogloss_spec.json_types import constants, types_of, union
 from isogloss_spec.judge import Judge
 from isogloss_spec.ledger import ledger
@@ -48,7 +48,7 @@ Check = Callable[[Document], Iterator[str]]
 def lint(document: Document) -> list[str]:
     """Findings about one bundled document; empty if all is well."""
     # In this order since each relies on what the ones before have found in order.
-    checks: tuple[Check, ...] = (extensions, faults, request_keywords, request_places, unions, rules, pairs)
+    checks: tuple[Check, ...] = (extensions, faults, request_keywords, request_places, answers, unions, rules, pairs)
     for check in checks:
         findings = list(check(document))
         if findings:
@@ -135,6 +135,13 @@ def request_places(document: Document) -> Iterator[str]:
                 yield f"{name}.{field}: no description"
             if "x-source" not in node and "x-source" not in inner:
                 yield f"{name}.{field}: no x-source"
+
+
+def answers(document: Document) -> Iterator[str]:
+    """Every component of an answer says where it comes from."""
+    for name, schema in reachable(document, response_roots(document)).items():
+        if "x-source" not in schema:
+            yield f"{name}: no x-source"
 
 
 def unions(document: Document) -> Iterator[str]:

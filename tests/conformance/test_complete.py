@@ -17,17 +17,20 @@ from support.server import KEY, Server
 UNPROVABLE = {
     "nim": {"completions/prompt/not_empty"},
     "atoma": {"completions/prompt/not_empty", "completions/fault/unknown_field"},
-    "acs": {"completions/prompt/not_empty"},
+    "acs": {"completions/prompt/not_empty", "chat.completions/fault/body_too_large"},
     "mindie": {
         "chat.completions/n/deepseek",
         "chat.completions/n/disaggregated",
         "chat.completions/n/plugins",
         "chat.completions/tools/depth",
-        "chat.completions/fault/mindie.template_failed",
+        "chat.completions/fault/mindie.template_missing",
+        "chat.completions/fault/mindie.template_broken",
+        "chat.completions/fault/mindie.template_refused",
+        "chat.completions/fault/mindie.template_argument",
     },
 }
-"""What no request shows on this server: modes it never has, a tokenizer that never returns nothing, a fault of Atoma
-that no rule of its document costs."""
+"""What no request shows on this server: modes it never has, templates that its model lacks, a tokenizer that never
+returns nothing, a fault of Atoma that no rule of its document costs."""
 NEEDS_OPTIONS = ("unauthorized", "quota_exceeded", "overloaded", "timeout", "engine_failure")
 """Faults that a plain run cannot provoke everywhere; `test_faults_that_take_options` has them."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from isogloss_spec.__main__ import documents_in
-from isogloss_spec.generate import generate_package
+from isogloss_spec.generate.package import generate_package
 
 ROOT = Path(__file__).parents[2]
 

@@ -47,6 +47,10 @@ FAULTS: dict[str, tuple[Spoil, str]] = {
     "an integer beyond 64 bits": (lambda d: field(d, "n").update(maximum=2**70), "beyond 64 bits"),
     "a field without a source": (lambda d: field(d, "n").pop("x-source"), "n: no x-source"),
     "a field without a description": (lambda d: field(d, "n").pop("description"), "n: no description"),
+    "an answer without a source": (
+        lambda d: d["components"]["schemas"]["Usage"].pop("x-source"),
+        "Usage: no x-source",
+    ),
     "a branch that is no component": (
         lambda d: field(d, "prompt")["anyOf"].append({"type": "integer", "minimum": 0, "maximum": 1}),
         "a branch is not a component",

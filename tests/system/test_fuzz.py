@@ -14,7 +14,7 @@ def test_dialects(scripted: Server, dialect: str, least: int) -> None:
         isogloss_api.document(dialect),
         f"{scripted.url}/{dialect}",
         models=["scripted"],
-        features=frozenset({"best_of"}),
+        features=frozenset({"best_of", "guided", "nvext"}),
         examples=60,
     )
     assert report.errors == []

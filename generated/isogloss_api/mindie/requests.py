@@ -163,7 +163,7 @@ Several stop texts.
 
 
 StopTokenItemNumber = TypeAliasType(
-    "StopTokenItemNumber", Annotated[StrictFloat, Field(ge=-3e38, le=3e38)]
+    "StopTokenItemNumber", Annotated[StrictFloat, Field(ge=-1.7e308, le=1.7e308)]
 )
 
 

@@ -83,7 +83,7 @@ class ResponseFormatJsonObject(BaseModel):
 
 SchemaText = TypeAliasType(
     "SchemaText",
-    Annotated[StrictStr, Field(examples=['{"type": "object"}'], max_length=1048576)],
+    Annotated[StrictStr, Field(examples=['{"type": "object"}'], max_length=262144)],
 )
 """
 A JSON Schema as text.
@@ -195,7 +195,7 @@ class NvExtensions(BaseModel):
     As the field of the request.
     """
     guided_grammar: Annotated[
-        StrictStr | None | MISSING, Field(max_length=1048576, min_length=1)
+        StrictStr | None | MISSING, Field(max_length=262144, min_length=1)
     ] = MISSING
     """
     As the field of the request.
@@ -404,7 +404,7 @@ class CompletionRequest(BaseModel):
     The completion is one of these texts.
     """
     guided_grammar: Annotated[
-        StrictStr | None | MISSING, Field(max_length=1048576, min_length=1)
+        StrictStr | None | MISSING, Field(max_length=262144, min_length=1)
     ] = MISSING
     """
     The completion follows this context-free grammar.

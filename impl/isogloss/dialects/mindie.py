@@ -30,7 +30,7 @@ class MindIEHandlers:
         self._numbers = itertools.count(1)
 
     async def measure_create_chat_completion(self, body: requests.ChatRequest, /) -> Measured[ChatPrompt]:
-        """Apply the model's chat template and tokenize. Raises Fault `mindie.template_failed`."""
+        """Apply the model's chat template and tokenize. Raises Fault `mindie.template_…`."""
         return await self._reader.measure(body)
 
     async def create_chat_completion(

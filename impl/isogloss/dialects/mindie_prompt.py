@@ -14,12 +14,13 @@ from pydantic import BaseModel
 from isogloss.dialects.fields import stop_texts
 from isogloss.dialects.mindie_config import MindIEConfig
 from isogloss.dialects.mindie_messages import Conversation, nesting, read
+from isogloss.dialects.prompts import at_least
 from isogloss.engine.api import ChatTemplateError, Engine, ModelCard
 
+_FLAWED = {"missing": None, "broken": None, "refused": "messages", "argument": "chat_template_kwargs"}
+"""The field at fault, by what is wrong with the template."""
 _LONG = 4096
 """Characters from which on applying a template would keep other requests waiting."""
-_LONGEST = 2**22
-"""Characters that are tokenized at most: more than any prompt may have tokens, so that none of them is admitted."""
 _MANY = 256
 """Messages and parts from which on reading them would."""
 _MESSAGE_CHARS = 64
@@ -41,7 +42,7 @@ class PromptReader:
         self._config = config
 
     async def measure(self, body: requests.ChatRequest) -> Measured[ChatPrompt]:
-        """Apply the model's template and tokenize. Raises Fault `mindie.template_failed`."""
+        """Apply the model's template and tokenize. Raises Fault `mindie.template_…`."""
         conversation = await _conversation(body)
         tokens, length = await self._prompt(conversation, _arguments(body))
         context = self._context(body, conversation, length)
@@ -51,12 +52,23 @@ class PromptReader:
 
     async def _prompt(self, conversation: Conversation, arguments: Mapping[str, object]) -> tuple[list[int], int]:
         """The prompt and its length; for messages that the rules refuse, no prompt and their length in characters."""
-        if conversation.flawed or conversation.chars > _LONGEST:
+        if conversation.flawed:
             return [], conversation.chars
+        if conversation.chars > _LONG:
+            count = await asyncio.to_thread(self._too_many, conversation)
+            if count:
+                return [], count
         tokens = await self._tokenized(conversation, arguments)
         if self._config.truncation:
             tokens = tokens[: self._config.served(self._engine.card).prompt]
         return tokens, len(tokens)
+
+    def _too_many(self, conversation: Conversation) -> int:
+        """Tokens that the texts have at least, if no prompt may have as many; else 0."""
+        if self._config.truncation:
+            return 0
+        texts = (text for message in conversation.messages if isinstance(text := message.get("content"), str))
+        return at_least(texts, self._engine.tokenizer, self._engine.card.context_length)
 
     async def _tokenized(self, conversation: Conversation, arguments: Mapping[str, object]) -> list[int]:
         messages, encode = conversation.messages, self._engine.tokenizer.encode_chat
@@ -65,7 +77,7 @@ class PromptReader:
                 return encode(messages, arguments=arguments)
             return await asyncio.to_thread(encode, messages, arguments=arguments)
         except ChatTemplateError as error:
-            raise Fault("mindie.template_failed") from error
+            raise Fault(f"mindie.template_{error.flaw}", param=_FLAWED[error.flaw]) from error
 
     def _context(self, body: requests.ChatRequest, conversation: Conversation, length: int) -> Context:
         card = self._engine.card

@@ -53,8 +53,16 @@ class EngineFailure(EngineError):
     """The engine broke while it worked on the request; other requests are unharmed."""
 
 
+ChatTemplateFlaw = Literal["missing", "broken", "refused", "argument"]
+
+
 class ChatTemplateError(EngineError):
     """The model has no chat template, or its template does not take these messages or arguments."""
+
+    def __init__(self, flaw: ChatTemplateFlaw, text: str) -> None:
+        super().__init__(text)
+        self.flaw = flaw
+        """No template; one that is no template; one that fails on these messages; an argument that is not taken."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from jinja2 import TemplateSyntaxError
+
 from isogloss.engine.api import ChatTemplateError
 
 if TYPE_CHECKING:
@@ -35,15 +37,19 @@ class ChatTemplate:
 
     def render(self, messages: Sequence[Mapping[str, object]], arguments: Mapping[str, object]) -> str:
         """The prompt as text, never empty. Raises ChatTemplateError."""
+        if not self._tokenizer.chat_template:
+            raise ChatTemplateError("missing", "the model has no chat template")
         chosen = {name: _checked(value) for name, value in arguments.items() if name in self._names}
         conversation = [_with_parsed_arguments(message) for message in messages]
         try:
             text = self._apply(conversation, chosen)
+        except TemplateSyntaxError as error:
+            raise ChatTemplateError("broken", "the chat template is not one") from error
         # Templates are programs of the models': one refuses messages in its own words, another breaks on them.
         except Exception as error:
-            raise ChatTemplateError(f"the chat template failed: {type(error).__name__}") from error
+            raise ChatTemplateError("refused", f"the chat template failed: {type(error).__name__}") from error
         if not text:
-            raise ChatTemplateError("the chat template made an empty prompt")
+            raise ChatTemplateError("refused", "the chat template made an empty prompt")
         return text
 
     def _apply(self, conversation: list[dict[str, Any]], arguments: dict[str, Any]) -> str:
@@ -73,7 +79,7 @@ def _checked(value: object) -> object:
             return value
         case str() if len(value) <= _LONGEST_TEXT:
             return value
-    raise ChatTemplateError("arguments of the chat template must be truth values, numbers or short texts")
+    raise ChatTemplateError("argument", "arguments of the chat template must be truth values, numbers or short texts")
 
 
 def _with_parsed_arguments(message: Mapping[str, object]) -> dict[str, Any]:

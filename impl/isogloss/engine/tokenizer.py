@@ -15,6 +15,9 @@ from isogloss.engine.infill import EncodeText, Infill, find_infill
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+_LONG = 4096
+"""Characters of a text that takes long enough to tokenize for others to notice."""
+
 DecodeTokens = Callable[[Sequence[int], bool], str]
 
 
@@ -118,7 +121,10 @@ def _fast(tokenizer: PreTrainedTokenizerBase) -> tuple[EncodeText, DecodeTokens]
     rust = without_limits(tokenizer.backend_tokenizer)
 
     def encode(text: str, add_special_tokens: bool) -> list[int]:
-        return cast("list[int]", rust.encode(text, add_special_tokens=add_special_tokens).ids)
+        if len(text) < _LONG:
+            return cast("list[int]", rust.encode(text, add_special_tokens=add_special_tokens).ids)
+        # Only the calls for many texts let other threads work meanwhile, whatever thread they are made in.
+        return cast("list[int]", rust.encode_batch_fast([text], add_special_tokens=add_special_tokens)[0].ids)
 
     def decode(token_ids: Sequence[int], skip: bool) -> str:
         return cast("str", rust.decode(token_ids, skip_special_tokens=skip))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from isogloss.models.cache import digest, make_once
 from isogloss.models.package import find_smollm2
+
+logger = logging.getLogger("isogloss.models")
 
 EMBEDDED = "smollm2"
 
@@ -68,6 +71,7 @@ def _folder(path: Path) -> ResolvedModel:
 
 def _converted(source: Path, cache: Path, convert: Converter | None) -> Path:
     def make(folder: Path) -> None:
+        logger.info("converting %s once; a small model takes about half a minute", source.stem)
         (convert or _load_converter())(source, folder)
 
     return make_once(cache / "models" / digest(source), make)

@@ -12,6 +12,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from isogloss.web.parser import PlainParser
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
@@ -33,8 +35,8 @@ class ServerConfig(uvicorn.Config):
         self.connection = connection
 
 
-class HeaderTooLargeError(Exception):
-    """Ends the parser's work on a request."""
+class RefusedHeaderError(Exception):
+    """Ends the parser's work on a request: the parser turns it into its own error, which becomes the answer."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -44,8 +46,11 @@ class BoundedProtocol(HttpToolsProtocol):
     which cancels the handler.
     """
 
+    parser: PlainParser  # type: ignore[assignment]  # uvicorn uses what is here of its own
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.parser = PlainParser(self)
         self.access_log = False  # the app writes its own, and uvicorn decides by the root logger's handlers
         self._limits = cast(ServerConfig, self.config).connection
         self._header_clock = _Clock(self.loop)
@@ -74,15 +79,20 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
-        """Bound a header that came in few pieces, with other bytes behind it."""
+        """Bound a header that came in few pieces, with other bytes behind it; refuse what only proxies serve."""
+        if self.parser.offered:
+            return
         self._in_header = False
         self._header_clock.stop()
-        if self._header_size > self._limits.header_bytes < self._exact_header_size():
-            raise HeaderTooLargeError  # the parser turns it into its own error, which leads to send_400_response
+        too_large = self._header_size > self._limits.header_bytes < self._exact_header_size()
+        if too_large or self.parser.get_method() == b"CONNECT":
+            raise RefusedHeaderError
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """From here on, bytes belong to the next request's header."""
+        if self.parser.offered:
+            return
         super().on_message_complete()
         self._in_header = True
         self._header_size = 0

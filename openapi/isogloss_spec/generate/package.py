@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def _operation(document: Document, found: Operation) -> dict[str, Json]:
 
 def _render(template: str, target: Path, **context: Any) -> None:
     text = _TEMPLATES.get_template(template).render(**context)
-    command = ["ruff", "format", "--isolated", "--line-length", "100", "-"]
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", "100", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise GenerationError(done.stderr)

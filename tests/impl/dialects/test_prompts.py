@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import pytest
-from isogloss.dialects.prompts import tokenize
+from isogloss.dialects.prompts import measure, tokenize
 from isogloss_spec.faults import Fault
 
 
@@ -78,7 +79,7 @@ class Threads:
 @pytest.mark.parametrize(("texts", "elsewhere"), [("a" * 4095, False), ("a" * 4096, True), (["a" * 2048] * 2, True)])
 async def test_long_texts_leave_the_event_loop(texts, elsewhere):
     tokenizer = Threads()
-    await tokenize(texts, tokenizer)
+    await tokenize(texts, SimpleNamespace(tokenizer=tokenizer, card=SimpleNamespace(context_length=4096)))
     assert all((thread is not threading.current_thread()) == elsewhere for thread in tokenizer.used)
 
 
@@ -87,3 +88,13 @@ async def test_add_special_tokens(caller, engine, monkeypatch, fields, wanted):
     engine.tokenizer = Threads()
     await caller.ask(**fields)
     assert engine.tokenizer.special == [wanted]
+
+
+@pytest.mark.parametrize("text", ["a" * 1_000_000, "word " * 200_000])
+async def test_a_text_of_far_too_many_tokens_is_not_counted_to_its_end(text):
+    tokenizer = Threads()
+    engine = SimpleNamespace(tokenizer=tokenizer, card=SimpleNamespace(context_length=20_000, vocab_size=10))
+    (prompt,) = await tokenize(text, engine)
+    assert 20_000 < prompt.length < 50_000
+    assert len(tokenizer.used) == 2
+    assert measure([prompt], engine.card)["prompt_tokens_max"] == prompt.length

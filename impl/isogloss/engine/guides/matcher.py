@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from llguidance import LLMatcher, LLTokenizer
@@ -112,12 +111,6 @@ class GuideMatcher:
         """Whether the text so far is whole."""
         return self.complete or (not self.failed and self._matcher.is_accepting())
 
-    def fork(self) -> GuideMatcher:
-        """Another one that goes on from here."""
-        twin = GuideMatcher(self._matcher.deep_copy(), self._tokens, json=self._json, avoided=self._avoided)
-        twin._run, twin.complete, twin.failed = self._run, self.complete, self.failed
-        return twin
-
     def _count_blanks(self, text: bytes) -> None:
         solid = text.rstrip(BLANKS)
         self._run = len(text) - len(solid) if solid else self._run + len(text)
@@ -133,12 +126,13 @@ class ReadyGuide(Guide):
     """A guide that has been compiled. It takes the plain one's place in a request on its way to the token source."""
 
     # Compared by what it says, not by how it was compiled.
-    start: Any = field(default=None, compare=False, repr=False)
-    """An LLMatcher that has seen no token."""
+    start: LLMatcher | None = field(default=None, compare=False, repr=False)
+    """Has seen no token."""
     tokens: Tokens | None = field(default=None, compare=False, repr=False)
 
     def matcher(self, avoided: Collection[int] = ()) -> GuideMatcher:
         """For one choice, at its start. Avoided tokens only come where nothing else can."""
+        assert self.start is not None
         assert self.tokens is not None
         json = self.kind in ("json_schema", "json_object")
         return GuideMatcher(self.start.deep_copy(), self.tokens, json=json, avoided=avoided)

@@ -66,6 +66,10 @@ class TokenHistory:
         return slot
 
 
+LARGEST = 1e30
+"""What a penalty raises a logit to at most."""
+
+
 def penalize(
     logits: torch.Tensor,
     rows: Sequence[int],
@@ -80,7 +84,9 @@ def penalize(
     per_row = torch.tensor([(s.repetition_penalty, s.frequency_penalty, s.presence_penalty) for s in samplings])
     repetition, frequency, presence = torch.repeat_interleave(per_row, sizes, dim=0).to(logits.device).unbind(1)
     values = logits[where, ids]
-    values = torch.where(values > 0, values / repetition, values * repetition)
+    # A penalty near 0 raises a logit without bound, and one that float32 cannot hold would divide by 0.
+    raised = (values / repetition.clamp_min(torch.finfo(values.dtype).tiny)).clamp_max(LARGEST)
+    values = torch.where(values > 0, raised, values * repetition)
     values -= frequency * counts + presence * (counts > 0)
     logits[where, ids] = values
 

@@ -157,7 +157,8 @@ def _bans(row: SamplerRow) -> tuple[int, ...]:
 def _draw(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> list[int]:
     samplings = [row.sampling for row in rows]
     heat = torch.tensor([[s.temperature] for s in samplings], device=logits.device)
-    logits = logits.div_(heat)
+    # Differences to the best first: a logit over a small temperature may be more than float32 holds.
+    logits = logits.sub_(logits.amax(dim=-1, keepdim=True)).div_(heat)
     floor = keep_floor(logits, samplings)
     weights = logits.softmax(dim=-1)
     if floor is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -179,13 +180,14 @@ async def test_or_cuts_it(calling, engine):
 
 async def test_a_template_that_refuses(caller, engine, monkeypatch):
     def encode_chat(self: object, messages: object, *, arguments: object) -> list[int]:
-        raise ChatTemplateError("roles must alternate")
+        raise ChatTemplateError("refused", "roles must alternate")
 
     monkeypatch.setattr(type(engine.tokenizer), "encode_chat", encode_chat)
+    engine.card = replace(engine.card, context_length=8192)
     for content in ("Hi", "x" * 5000):
         with pytest.raises(Fault) as caught:
             await caller.ask(messages=[{"role": "user", "content": content}])
-        assert caught.value.name == "mindie.template_failed"
+        assert (caught.value.name, caught.value.param) == ("mindie.template_refused", "messages")
 
 
 async def test_arguments_reach_the_tokenizer(caller, engine, monkeypatch):

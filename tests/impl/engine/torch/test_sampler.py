@@ -231,3 +231,16 @@ def test_scores_differ_in_how_many_alternatives_they_have():
     assert [len(score.top) for score in scores] == [0, 2] * 100
     assert score_rows(logits_of(5), [1], [0])[0].top == ()
     assert len(score_rows(logits_of(5), [1], [V + 5])[0].top) == V
+
+
+@pytest.mark.parametrize(
+    ("penalty", "temperature"), [(1e-37, 1e-3), (1e-300, 1.0), (5e-46, 0.7), (1e-35, 0.0), (3e38, 1e-5)]
+)
+def test_extreme_penalties_harm_nobody(penalty, temperature):
+    logits = torch.randn(2, 1000, generator=torch.Generator().manual_seed(0)) * 8
+    extreme = Sampling(temperature=temperature, repetition_penalty=penalty, seed=1)
+    rows = [sampler_row(extreme, [1, 2, 3], 0, None), sampler_row(Sampling(seed=1), [1], 0, None)]
+    alone = sample(logits[1:].clone(), [sampler_row(Sampling(seed=1), [1], 0, None)])
+    assert sample(logits, rows)[0] is not None
+    rows[1] = sampler_row(Sampling(seed=1), [1], 0, None)
+    assert sample(logits, rows)[1] == alone[0]
