@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 
+from isogloss_conformance.events import Recording
+
 Json = Any
 _LONGEST_SHOWN_BODY = 2000
 
@@ -101,6 +103,23 @@ class Client:
             return Answer(0, {}, b"", waited, f"no answer: {type(error).__name__}: {error}")
         seconds = time.perf_counter() - started
         return Answer(answer.status_code, dict(answer.headers), answer.content, seconds)
+
+    def record(self, request: Request, *, events: int | None = None) -> Recording:
+        """Send one request and record what comes, piece by piece; hang up after so many events, if given."""
+        headers = {**self.headers(), **request.headers}
+        started = time.perf_counter()
+        pieces: list[tuple[float, bytes]] = []
+        try:
+            with self._http.stream(
+                request.method, self.base_url + request.path, content=request.body, headers=headers
+            ) as answer:
+                for piece in answer.iter_raw():
+                    pieces.append((time.perf_counter() - started, piece))
+                    if events is not None and len(pieces) >= events:
+                        break
+        except httpx.HTTPError as error:
+            return Recording(0, {}, tuple(pieces), f"no answer: {type(error).__name__}: {error}")
+        return Recording(answer.status_code, dict(answer.headers), tuple(pieces))
 
     def curl(self, request: Request) -> str:
         """A command line that repeats the request, with `$KEY` for the key."""

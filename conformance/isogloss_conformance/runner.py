@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 from isogloss_conformance.checks import Check, Step
+from isogloss_conformance.effects import EffectsStep
 from isogloss_conformance.faults import FaultsStep
 from isogloss_conformance.results import Result
 from isogloss_conformance.rules import RulesStep
 from isogloss_conformance.session import Session
 from isogloss_conformance.smoke import SmokeStep
+from isogloss_conformance.streams import StreamsStep
 
-MakeStep = Callable[[Session], Step]
-STEPS: tuple[type[SmokeStep | RulesStep | FaultsStep], ...] = (SmokeStep, RulesStep, FaultsStep)
+
+class MakeStep(Protocol):
+    """A class of steps."""
+
+    name: str
+
+    def __call__(self, session: Session, /) -> Step:
+        """A step for one session."""
+        ...
+
+
+STEPS: tuple[MakeStep, ...] = (SmokeStep, RulesStep, FaultsStep, EffectsStep, StreamsStep)
 """In the order in which they run: the quickest to tell that nothing works comes first."""
 PARALLEL = frozenset({"rules"})
 """Steps whose checks do not disturb each other."""

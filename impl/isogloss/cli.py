@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from isogloss.server import Announcement
 
-_GROUPS = {"server": "server", "engine": "engine", "limits": "limits"}
 logger = logging.getLogger("isogloss.cli")
 
+_GROUPS = {"server": "server", "engine": "engine", "limits": "limits"}
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
@@ -52,11 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(given)
         options.run(options)
     except CommandError as error:
-        return _complain(str(error))
+        return _complain(f"isogloss: {error}")
     except ModuleNotFoundError as error:
         if (error.name or "isogloss").startswith("isogloss"):
             raise
-        return _complain(f"{given[0]} needs: pip install 'isogloss[serve]' ({error.name} is not installed)")
+        return _complain(f"isogloss {given[0]} needs: pip install 'isogloss[serve]' ({error.name} is not installed)")
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # whoever read our output has seen enough; keep the interpreter from flushing into it
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(text: str) -> int:
-    Console(stderr=True).print(f"isogloss: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+    Console(stderr=True).print(text, style="red", markup=False, highlight=False, soft_wrap=True)
     return 2
 
 

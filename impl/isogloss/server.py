@@ -87,7 +87,12 @@ async def _serve(
 
 def make_app(settings: Settings, engine: Engine, keys: tuple[str, ...] = (), drain: Drain | None = None) -> ASGIApp:
     """The ASGI app over an engine that is started."""
-    limits = Limits(settings.max_open_requests, settings.max_open_requests_per_key, settings.body_timeout_s)
+    limits = Limits(
+        settings.max_open_requests,
+        settings.max_open_requests_per_key,
+        settings.body_timeout_s,
+        settings.max_open_body_mib * 1024 * 1024,
+    )
     options = _options(settings)
     dialects = [_api(name, engine, options) for name in settings.dialects]
     served = mounts(dialects, _api(_SERVICE, engine, options), settings.default_dialect)

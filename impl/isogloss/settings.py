@@ -88,6 +88,9 @@ class Settings(BaseSettings):
 
     max_open_requests: int = _limit(1024, "Requests with a body that may be open at once.", ge=1)
     max_open_requests_per_key: int = _limit(256, "The same for one key.", ge=1)
+    max_open_body_mib: int = _limit(
+        256, "MiB of bodies that may be held at once until they are parsed; a body must fit in.", ge=1
+    )
     header_timeout_s: float = _limit(20.0, "Seconds for a request's header to arrive.", gt=0)
     body_timeout_s: float = _limit(60.0, "Seconds for a request's body to arrive.", gt=0)
     write_timeout_s: float = _limit(60.0, "Seconds a reader may be behind by a full buffer (64 KiB).", gt=0)

@@ -89,6 +89,65 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == f"isogloss: cannot listen on 127.0.0.1:{port}: Address already in use\n"
 
 
+HTTP = "connexion starlette uvicorn uvloop httptools orjson pydantic_settings prometheus_client llguidance numpy"
+TORCH = "torch transformers accelerate tokenizers safetensors gguf filelock"
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+missing = set(sys.argv.pop(1).split())
+sys.meta_path.insert(0, Missing())
+from isogloss.cli import main
+sys.exit(main())
+"""
+
+
+def _run_without(missing: str, arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT, missing, *arguments.split()]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("arguments", ["--version", "documents list", "documents show acs", "documents ledger acs"])
+def test_the_base_install_shows_documents(arguments: str) -> None:
+    run = _run_without(f"{HTTP} {TORCH}", arguments)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout
+
+
+NEEDY = {
+    "serve": (f"{HTTP} {TORCH}", "serve --port 3"),
+    "help of serve": (f"{HTTP} {TORCH}", "serve --help"),
+    "serve by torch": (TORCH, "serve --port 0"),
+    "models list": (f"{HTTP} {TORCH}", "models list"),
+    "models convert": (TORCH, "models convert smollm2"),
+}
+
+
+@pytest.mark.parametrize(("missing", "arguments"), NEEDY.values(), ids=NEEDY)
+def test_an_extra_that_is_not_installed_is_named_in_one_line(missing: str, arguments: str) -> None:
+    run = _run_without(missing, arguments)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith(f"isogloss {arguments.partition(" ")[0]} needs: pip install 'isogloss[serve]' (")
+    assert run.stderr.count("\n") == 1
+
+
+def test_a_module_of_ours_that_is_missing_is_a_bug() -> None:
+    assert "Traceback" in _run_without("isogloss_api", "documents list").stderr
+
+
+def test_variables_that_are_no_settings_are_warned_about(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ISOGLOSS_PROT", "1")
+    monkeypatch.setenv("ISOGLOSS_CONFORMANCE_KEY", "k")
+    assert main([*SERVE, "--host", "203.0.113.1"]) == 2
+    assert caplog.messages[0] == "no setting goes by the name of ISOGLOSS_PROT in the environment"
+
+
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`isogloss serve` with the scripted engine, and its root URL."""

@@ -63,3 +63,28 @@ def test_a_server_open_to_all_is_warned_about(
         with pytest.raises(StartError):
             serve(Settings(engine="scripted", host=host), lambda what: None)
         assert ("no keys are set" in caplog.text) is warned
+
+
+@pytest.mark.parametrize(("wanted", "warned"), [(None, False), (8, False), (9, True)])
+def test_a_context_that_the_model_cannot_is_warned_about(
+    wanted: int | None, warned: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = make_engine(Settings(engine="scripted", max_model_len=8))
+    monkeypatch.setattr("isogloss.server.make_engine", lambda settings: engine)
+
+    def stop(what: object) -> None:
+        raise StartError("far enough")
+
+    with pytest.raises(StartError, match="far enough"):
+        serve(Settings(engine="scripted", port=0, max_model_len=wanted), stop)
+    assert ("the model has 8 tokens of context, not 9" in caplog.text) is warned
+
+
+def test_a_missing_extra_is_left_to_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Missing:
+        async def start(self) -> None:
+            raise ModuleNotFoundError("No module named 'gguf'", name="gguf")
+
+    monkeypatch.setattr("isogloss.server.make_engine", lambda settings: Missing())
+    with pytest.raises(ModuleNotFoundError):
+        serve(Settings(engine="scripted", port=0), lambda what: None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from isogloss.dialects.registry import DIALECTS
-from isogloss.settings import Settings, SettingsError, load_settings
+from isogloss.settings import Settings, SettingsError, load_settings, unknown_variables
 
 
 @pytest.fixture(autouse=True)
@@ -135,3 +135,8 @@ def test_adapters_are_names_and_folders() -> None:
 def test_adapters_need_a_name_and_a_folder(given: str) -> None:
     with pytest.raises(SettingsError, match=r"^adapter: must"):
         load_settings({"adapter": given})
+
+
+def test_variables_that_are_no_settings_are_found() -> None:
+    names = ["ISOGLOSS_PROT", "isogloss_port", "ISOGLOSS_PORT", "isogloss_hots", "PATH", "ISOGLOSS_CONFORMANCE_KEY"]
+    assert unknown_variables(names) == ["ISOGLOSS_PROT", "isogloss_hots"]

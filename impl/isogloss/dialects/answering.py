@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -22,6 +23,10 @@ from isogloss.engine.api import Delta, Engine, Event, Finish, GenerationRequest,
 
 Scores = tuple[TokenScore | None, ...]
 PromptLogprobs = list[dict[str, PromptLogprob] | None]
+
+
+_MANY_FIGURES = 4096
+"""Figures about prompt tokens from which on writing them down would keep other requests waiting."""
 
 
 class Head(TypedDict, closed=True):
@@ -150,7 +155,7 @@ class Answering:
             for position in range(len(self._prompts))
             for choice in self._completion.best_of_prompt(position, self._wanted.n)
         ]
-        shown = [self._prompt_logprobs(position) for position in range(len(self._prompts))]
+        shown = [await self._prompt_logprobs(position) for position in range(len(self._prompts))]
         return [self._ended(index, choice, shown[index // self._wanted.n]) for index, choice in enumerate(best)]
 
     async def pieces(self, *, usage: bool, usage_so_far: bool = False) -> AsyncGenerator[Piece, None]:
@@ -195,10 +200,14 @@ class Answering:
             choice.open(text, lists)
         return choices
 
-    def _prompt_logprobs(self, position: int) -> PromptLogprobs | None:
+    async def _prompt_logprobs(self, position: int) -> PromptLogprobs | None:
         """The figures of a prompt's tokens; its choices share them."""
         scores, alternatives = self._scores.get(position), self._wanted.prompt_logprobs
-        return None if scores is None or alternatives is None else prompt_logprobs(scores, alternatives)
+        if scores is None or alternatives is None:
+            return None
+        if len(scores) * alternatives < _MANY_FIGURES:
+            return prompt_logprobs(scores, alternatives)
+        return await asyncio.to_thread(prompt_logprobs, scores, alternatives)
 
     def _ended(self, index: int, choice: Choice, shown: PromptLogprobs | None) -> Whole:
         fragment = choice.take()

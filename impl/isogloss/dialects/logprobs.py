@@ -55,13 +55,15 @@ class Form:
         return f"token_id:{token_id}" if self.as_ids else text
 
     def top(self, score: TokenScore, text: str) -> dict[str, float]:
-        """The alternatives by name. Of two tokens with one name the more likely one stays."""
-        chosen = score.chosen
+        """The alternatives by name, most likely first. Parts of characters look alike as text: the chosen token keeps
+        its name, and of the others all but the most likely with a name go by `token_id:<id>`."""
+        chosen, name = score.chosen, self.name(score.chosen.id, text)
         values: dict[str, float] = {}
         for other in score.top[: self.alternatives]:
-            name = self.name(other.id, text if other.id == chosen.id else other.text)
-            values.setdefault(name, finite(other.logprob))
-        values.setdefault(self.name(chosen.id, text), finite(chosen.logprob))
+            own = name if other.id == chosen.id else self.name(other.id, other.text)
+            taken = other.id != chosen.id and (own == name or own in values)
+            values[f"token_id:{other.id}" if taken else own] = finite(other.logprob)
+        values.setdefault(name, finite(chosen.logprob))
         return values
 
 

@@ -76,6 +76,7 @@ class ServedLimits:
         return min(asked, self.max_iter_times, self.length - prompt_tokens)
 
 
+# The defaults below are those of MindIE's manual for keys that a file leaves out.
 class _Section(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True, alias_generator=to_camel)
 
@@ -101,8 +102,8 @@ class _Model(_Section):
 
 
 class _Deploy(_Section):
-    max_seq_len: Annotated[int | None, Field(ge=1)] = None
-    max_input_token_len: Annotated[int | None, Field(ge=1, le=4_194_304)] = None
+    max_seq_len: Annotated[int, Field(ge=1)] = 2560
+    max_input_token_len: Annotated[int, Field(ge=1, le=4_194_304)] = 2048
     truncation: bool | Literal[0, 1] = False
     models: Annotated[list[_Model], Field(alias="ModelConfig", max_length=1)] = []
     lora_modules: Annotated[list[_Lora] | None, Field(alias="LoraModules")] = None

@@ -93,8 +93,11 @@ def _text(message: requests.Message) -> str:
 
 
 def _chars(message: requests.Message) -> int:
-    calls = _calls(message)
-    return len(_text(message)) + sum(len(call.function.name) + len(call.function.arguments) for call in calls)
+    answered = message.tool_call_id if isinstance(message.tool_call_id, str) else ""
+    texts = [_text(message), message.role, answered]
+    for call in _calls(message):
+        texts += [call.id, call.function.name, call.function.arguments]
+    return sum(map(len, texts))
 
 
 def _may_be_empty(message: requests.Message) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from isogloss_api.runtime import Operation
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from isogloss.web.answers import send_page
@@ -13,10 +14,12 @@ from isogloss.web.endpoint import BodyEndpoint, Endpoint
 from isogloss.web.failure import Failures
 from isogloss.web.identity import Identity
 from isogloss.web.limits.admission import Admission
+from isogloss.web.limits.body_budget import BodyBudget
 from isogloss.web.limits.drain import Drain, DrainGate
 from isogloss.web.limits.keys import KeyRing, Keys
+from isogloss.web.limits.unread import UnreadBody
 from isogloss.web.pages import document_page, index_page
-from isogloss.web.routing import Mount, RouteTable
+from isogloss.web.routing import Api, Mount, RouteTable
 from isogloss.web.state import state_of
 
 
@@ -27,6 +30,7 @@ class Limits:
     max_open_requests: int = 1024
     max_open_requests_per_key: int = 256
     body_timeout_s: float = 60.0
+    max_open_body_bytes: int = 256 * 1024 * 1024
 
 
 class Pages:
@@ -59,15 +63,21 @@ def build_app(
 
 
 def _endpoints(mounts: Sequence[Mount], limits: Limits, drain: Drain) -> dict[str, ASGIApp]:
-    endpoints: dict[str, ASGIApp] = {}
-    for mount in mounts:
-        for operation in mount.api.operations:
-            endpoints[operation_name(mount, operation.id)] = (
-                BodyEndpoint(mount.api, operation, limits.body_timeout_s, drain.running)
-                if operation.has_body
-                else Endpoint(mount.api, operation)
-            )
-    return endpoints
+    budget = BodyBudget(limits.max_open_body_bytes)
+
+    def endpoint(api: Api, operation: Operation) -> ASGIApp:
+        if operation.has_body:
+            return BodyEndpoint(api, operation, limits.body_timeout_s, budget, drain.running)
+        plain = Endpoint(api, operation)
+        if "body_too_large" in operation.faults:
+            return UnreadBody(plain, api.body_limit, limits.body_timeout_s, drain.running)
+        return plain
+
+    return {
+        operation_name(mount, operation.id): endpoint(mount.api, operation)
+        for mount in mounts
+        for operation in mount.api.operations
+    }
 
 
 def _add_pages(table: RouteTable) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from isogloss_api.runtime import Framing, Operation, Reply, Stream
-from isogloss_spec import Fault
+from isogloss_spec import Fault, Verdict
 from starlette.types import Receive, Scope, Send
 
 from isogloss.web.answers import encoded_headers, send_reply
@@ -17,6 +17,7 @@ from isogloss.web.exchange import BareExchange, JudgedExchange
 from isogloss.web.failure import as_fault
 from isogloss.web.interrupt import Interruptible
 from isogloss.web.limits.body import BodyReader
+from isogloss.web.limits.body_budget import BodyBudget
 from isogloss.web.limits.media_type import check_media_type
 from isogloss.web.routing import Api
 from isogloss.web.state import RequestState, state_of
@@ -50,13 +51,21 @@ class BodyEndpoint:
     Until an answer has begun, raises Fault, ClientGone, or what the handler raised; later errors end the stream.
     """
 
-    def __init__(self, api: Api, operation: Operation, body_timeout_s: float, running: set[Interruptible]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        operation: Operation,
+        body_timeout_s: float,
+        budget: BodyBudget,
+        running: set[Interruptible],
+    ) -> None:
         self._api = api
         self._operation = operation
         self._function = api.functions[operation.id]
         self._judge = api.judges[operation.id]
         self._reader = BodyReader(api.body_limit)
         self._body_timeout_s = body_timeout_s
+        self._budget = budget
         self._framing = operation.framing or _PLAIN
         self._running = running
 
@@ -90,10 +99,13 @@ class BodyEndpoint:
 
     async def _judged(self, state: RequestState, block: Interruptible, receive: Receive) -> JudgedExchange:
         clock = block.interrupt_after(self._body_timeout_s, Fault("timeout"))
-        raw = await self._reader.read(state.headers, receive)
-        clock.cancel()
-        if len(raw) <= _JUDGED_ON_THE_LOOP:
-            verdict = self._judge.check(raw)
-        else:
-            verdict = await asyncio.to_thread(self._judge.check, raw)
+        with self._budget.share() as share:
+            raw = await self._reader.read(state.headers, receive, share)
+            clock.cancel()
+            verdict = await self._verdict(raw)
         return JudgedExchange(self._judge, verdict, state)
+
+    async def _verdict(self, raw: bytes) -> Verdict:
+        if len(raw) <= _JUDGED_ON_THE_LOOP:
+            return self._judge.check(raw)
+        return await asyncio.to_thread(self._judge.check, raw)

@@ -143,10 +143,11 @@ def test_chosen_token_below_the_alternatives():
     assert top == {"x": -0.5, "z": -7.0}
 
 
-def test_of_two_tokens_with_one_text_the_more_likely_stays():
+def test_tokens_with_one_text_are_told_apart_and_the_chosen_one_keeps_its_name():
     twins = (TokenLogprob(8, "a", -0.5, 1), TokenLogprob(1, "a", -1.0, 2))
-    assert Form(2).top(score(1, "a", top=twins), "a") == {"a": -0.5}
-    assert Form(1).top(score(1, "a", top=twins), "a") == {"a": -0.5}
+    assert Form(2).top(score(1, "a", top=twins), "a") == {"token_id:8": -0.5, "a": -1.0}
+    others = (TokenLogprob(8, "", -0.5, 1), TokenLogprob(9, "", -0.6, 2))
+    assert Form(2).top(score(1, "a", top=others), "a") == {"": -0.5, "token_id:9": -0.6, "a": -1.0}
     assert Form(2, as_ids=True).top(score(1, "a", top=twins), "a") == {"token_id:8": -0.5, "token_id:1": -1.0}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
 from isogloss_spec import Fault
 from starlette.types import Receive
 
 from isogloss.web.errors import ClientGone
+from isogloss.web.limits.body_budget import BodyShare
 
 
 class BodyReader:
@@ -19,21 +20,32 @@ class BodyReader:
     def __init__(self, limit: int) -> None:
         self._limit = limit
 
-    async def read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """The bytes of the body."""
+    async def read(self, headers: Mapping[bytes, bytes], receive: Receive, share: BodyShare) -> bytes:
+        """The bytes of the body. Raises `overloaded` if the share cannot grow as much as the body does."""
+        parts: list[bytes] = []
+        async for part in self._parts(headers, receive):
+            share.add(len(part))
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def drop(self, headers: Mapping[bytes, bytes], receive: Receive) -> None:
+        """Let the body come and go."""
+        async for _ in self._parts(headers, receive):
+            pass
+
+    async def _parts(self, headers: Mapping[bytes, bytes], receive: Receive) -> AsyncIterator[bytes]:
         # The HTTP parser has checked that the length is a number.
         self._check(int(headers.get(b"content-length", b"0")))
-        parts: list[bytes] = []
         size, more = 0, True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
+            part: bytes = message.get("body", b"")
+            size += len(part)
             self._check(size)
+            yield part
             more = message.get("more_body", False)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _check(self, size: int) -> None:
         if size > self._limit:

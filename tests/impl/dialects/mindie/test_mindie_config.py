@@ -64,7 +64,7 @@ def test_a_whole_file(load):
 
 @pytest.mark.parametrize("content", [{}, {"ServerConfig": {}}, {"BackendConfig": {"ModelDeployConfig": {}}}])
 def test_missing_keys_are_defaults(load, content):
-    assert load(content) == MindIEConfig()
+    assert load(content) == MindIEConfig(max_seq_len=2560, max_input_token_len=2048)
 
 
 def test_adapters(load):

@@ -25,7 +25,7 @@ def test_texts_and_parts_become_one_text():
         {"role": "user", "content": [{"type": "text", "text": "Part one. "}, {"text": "Part two."}]},
     )
     assert [message["content"] for message in found.messages] == ["a", "Part one. Part two."]
-    assert found.chars == 20
+    assert found.chars == 30
     assert not found.flawed
 
 
@@ -38,7 +38,7 @@ def test_history_with_calls_stays():
         {"role": "assistant", "content": "", "tool_calls": [CALL]},
         {"role": "tool", "content": "3", "tool_call_id": "c"},
     ]
-    assert found.chars == 6
+    assert found.chars == 21
     assert not found.flawed
 
 
@@ -106,7 +106,7 @@ async def test_figures_of_a_plain_request(caller):
         "prompt_tokens_sum": 26,
         "context_length": 64,
         "vocab_size": 2048,
-        "messages_chars": 2,
+        "messages_chars": 6,
         "empty_messages": 0,
         "unreadable_parts": 0,
         "tool_messages_without_id": 0,
@@ -141,7 +141,7 @@ async def test_many_messages_and_parts(caller):
     parts = [{"text": "x"}] * 300
     with pytest.raises(Fault):
         await caller.ask(messages=[{"role": "user", "content": parts}, *[{"role": "user", "content": "y"}] * 300])
-    assert caller.context["messages_chars"] == 600
+    assert caller.context["messages_chars"] == 1804
 
 
 @pytest.mark.parametrize(
