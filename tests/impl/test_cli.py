@@ -131,7 +131,7 @@ NEEDY = {
 def test_an_extra_that_is_not_installed_is_named_in_one_line(missing: str, arguments: str) -> None:
     run = _run_without(missing, arguments)
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.startswith(f"isogloss {arguments.partition(" ")[0]} needs: pip install 'isogloss[serve]' (")
+    assert run.stderr.startswith(f"isogloss {arguments.partition(' ')[0]} needs: pip install 'isogloss[serve]' (")
     assert run.stderr.count("\n") == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -34,6 +35,24 @@ async def test_settings_reach_the_engine_and_the_judge() -> None:
         assert bad.status_code == 404
         feature = await client.post("/v1/completions", json={"model": "mine", "prompt": "hi", "suffix": "a"})
         assert feature.status_code == 400
+    await engine.stop()
+
+
+async def test_the_body_limit_holds_for_operations_without_a_body_too() -> None:
+    engine = make_engine(Settings(engine="scripted"))
+    await engine.start()
+
+    async def chunks(size: int) -> AsyncIterator[bytes]:
+        for _ in range(8):
+            yield b"x" * (size // 8)
+        yield b"x" * (size % 8)
+
+    transport = httpx.ASGITransport(make_app(Settings(engine="scripted"), engine))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test/acs/v1") as client:
+        for size, status in ((8 * 2**20, 400), (8 * 2**20 + 1, 413)):
+            for content in (b"x" * size, chunks(size)):
+                answer = await client.post("/chat/completions", content=content)
+                assert answer.status_code == status, size
     await engine.stop()
 
 

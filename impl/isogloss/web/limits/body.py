@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Callable, Mapping
 
 from isogloss_spec import Fault
 from starlette.types import Receive
@@ -23,17 +23,19 @@ class BodyReader:
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive, share: BodyShare) -> bytes:
         """The bytes of the body. Raises `overloaded` if the share cannot grow as much as the body does."""
         parts: list[bytes] = []
-        async for part in self._parts(headers, receive):
+
+        def take(part: bytes) -> None:
             share.add(len(part))
             parts.append(part)
+
+        await self._receive(headers, receive, take)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def drop(self, headers: Mapping[bytes, bytes], receive: Receive) -> None:
         """Let the body come and go."""
-        async for _ in self._parts(headers, receive):
-            pass
+        await self._receive(headers, receive, lambda part: None)
 
-    async def _parts(self, headers: Mapping[bytes, bytes], receive: Receive) -> AsyncIterator[bytes]:
+    async def _receive(self, headers: Mapping[bytes, bytes], receive: Receive, take: Callable[[bytes], None]) -> None:
         # The HTTP parser has checked that the length is a number.
         self._check(int(headers.get(b"content-length", b"0")))
         size, more = 0, True
@@ -44,7 +46,7 @@ class BodyReader:
             part: bytes = message.get("body", b"")
             size += len(part)
             self._check(size)
-            yield part
+            take(part)
             more = message.get("more_body", False)
 
     def _check(self, size: int) -> None:
