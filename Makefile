@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export TORCH_DEVICE_BACKEND_AUTOLOAD ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-fast schema-suite conformance lint format generate drift wheel check-lm-eval bench lock clean
+.PHONY: help setup serve test test-fast schema-suite conformance mutants lint format generate drift wheel check-lm-eval bench lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,12 @@ drift: generate ## Fail if generated/ differs from what the documents say
 conformance: $(READY) ## Test a server: make conformance BASE_URL=http://host/nim DIALECT=nim (ARGS='--level core …')
 	@test -n '$(BASE_URL)' -a -n '$(DIALECT)' || { echo "make conformance BASE_URL=http://127.0.0.1:8000/nim DIALECT=nim"; exit 2; }
 	$(BIN)/isogloss-conformance run --base-url '$(BASE_URL)' --dialect '$(DIALECT)' --report-dir reports $(ARGS)
+
+mutants: $(READY) ## Prove that the suite notices wrong servers
+	@mkdir -p .make && rm -f .make/mutants.port; \
+	$(BIN)/isogloss serve --engine scripted --port 0 --port-file .make/mutants.port & server=$$!; trap "kill $$server" EXIT; \
+	until test -s .make/mutants.port; do kill -0 $$server && sleep 0.2 || exit 2; done; \
+	$(BIN)/isogloss-conformance mutants --base-url http://127.0.0.1:$$(cat .make/mutants.port)
 
 wheel: $(READY) ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist

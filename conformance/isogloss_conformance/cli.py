@@ -1,4 +1,4 @@
-"""The command line: `run`, `replay`, `compare`.
+"""The command line: `run`, `replay`, `compare`, `mutants`.
 
 Exit codes: 0 all is well, 1 something does not hold (or differs), 2 the suite could not do its work.
 """
@@ -22,6 +22,7 @@ from isogloss_conformance.client import Client
 from isogloss_conformance.completeness import completeness
 from isogloss_conformance.console import Screen
 from isogloss_conformance.discover import DiscoveryError, discover
+from isogloss_conformance.mutants.score import trials
 from isogloss_conformance.report import Report, ReportError
 from isogloss_conformance.results import Status
 from isogloss_conformance.runner import STEPS, Runner
@@ -73,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     both.set_defaults(run=_compare)
     both.add_argument("left", type=Path)
     both.add_argument("right", type=Path)
+    proof = commands.add_parser("mutants", help="Prove that the suite notices wrong servers.", allow_abbrev=False)
+    proof.set_defaults(run=_mutants)
+    proof.add_argument("--base-url", required=True, help="The root of our own server with the scripted engine, no key.")
     return parser
 
 
@@ -97,6 +101,8 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--only", action="append", default=[], metavar="PREFIX", help="Only ids that begin so.")
     group.add_argument("--step", action="append", default=[], choices=[step.name for step in STEPS])
     group.add_argument("--jobs", type=int, default=1, metavar="N", help="Requests at once, where it does no harm.")
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="Of the fuzz step.")
+    group.add_argument("--examples", type=int, default=50, metavar="N", help="Bodies that the fuzz step draws at most.")
     group.add_argument("--strict", action="store_true", help="Exit 1 for what is unsupported or unprovable too.")
     group.add_argument("--dry-run", action="store_true", help="List the checks and ask the server nothing.")
 
@@ -141,6 +147,10 @@ def _compare(options: argparse.Namespace) -> int:
     return 1 if count else 0
 
 
+def _mutants(options: argparse.Namespace) -> int:
+    return 0 if Screen().trials(trials(options.base_url.rstrip("/"))) else 1
+
+
 def _client(options: argparse.Namespace, base_url: str) -> Client:
     try:
         return Client(
@@ -161,6 +171,8 @@ def _options(options: argparse.Namespace) -> Options:
         only=tuple(options.only),
         steps=tuple(options.step),
         jobs=max(1, options.jobs),
+        seed=options.seed,
+        examples=options.examples,
         patience=options.patience,
         flood=options.flood,
         settings={name: _whole(value) for name, value in (_pair(text, "=") for text in options.set)},

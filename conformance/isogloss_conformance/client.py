@@ -90,6 +90,10 @@ class Client:
         """What goes with every request, the key included."""
         return {**self._own, **self._key}
 
+    def key_headers(self) -> dict[str, str]:
+        """The header that carries the key; empty without one."""
+        return dict(self._key)
+
     def send(self, request: Request, *, with_key: bool = True) -> Answer:
         """Send one request. Never raises for what the server does."""
         headers = {**self._own, **(self._key if with_key else {}), **request.headers}

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from isogloss_conformance.checks import Check
 from isogloss_conformance.compare import Difference
+from isogloss_conformance.mutants.score import RIGHT, Trial
 from isogloss_conformance.report import Report
 from isogloss_conformance.results import Result, Status
 from isogloss_conformance.runner import Runner
@@ -74,6 +75,19 @@ class Screen:
             left, right = (self._status(status) for status in (difference.left, difference.right))
             self._out.print(f"{left} → {right}  [bold]{escape(difference.id)}[/]  {escape(difference.requirement)}")
         return len(listed)
+
+    def trials(self, made: Iterable[Trial]) -> bool:
+        """A line for each trial that went wrong, and the score; whether all went well."""
+        all_well, mutants, killed = True, 0, 0
+        for trial in made:
+            all_well &= trial.well
+            if trial.name != RIGHT:
+                mutants, killed = mutants + 1, killed + trial.well
+            if not trial.well:
+                what = "was found at fault" if trial.name == RIGHT else "was not noticed"
+                self._out.print(f"[red]{escape(trial.name)}[/] {what} ({escape(trial.killer)}, {trial.looked} checks)")
+        self._out.print(f"{killed} of {mutants} mutants noticed")
+        return all_well
 
     def _status(self, status: Status | None) -> str:
         return "[bright_black]absent[/]" if status is None else f"[{COLOURS[status]}]{status}[/]"

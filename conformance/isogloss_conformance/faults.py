@@ -19,7 +19,8 @@ from isogloss_conformance.checks import Check
 from isogloss_conformance.client import Request, post
 from isogloss_conformance.discover import SCRIPT
 from isogloss_conformance.exchange import Exchange, only
-from isogloss_conformance.forecast import GUIDE_FAULT, Forecaster
+from isogloss_conformance.forecast import Forecaster
+from isogloss_conformance.oracle import GUIDE_FAULT
 from isogloss_conformance.patience import Flood, slow_request
 from isogloss_conformance.requirements import requirement
 from isogloss_conformance.results import Outcome, Status, heaviest

@@ -19,7 +19,7 @@ from isogloss_spec.judge import Judge, Verdict
 from isogloss_spec.rules import Rule, RuleError
 
 from isogloss_conformance.client import Answer
-from isogloss_conformance.oracle import Expected, difference
+from isogloss_conformance.oracle import GUIDE_FAULT, Expected, difference
 from isogloss_conformance.session import Session
 
 Json = Any
@@ -29,8 +29,6 @@ LONGEST_TOKEN = 128
 """Characters that one token stands for at most."""
 TEMPLATE = 256
 """Tokens that a chat template or the tokenizer adds at most."""
-GUIDE_FAULT = ".guide_invalid"
-"""Ends the name of a dialect's fault for a guide that cannot be followed: only the engine can tell."""
 GUIDING = frozenset({"guided", "nvext"})
 """Features whose fields may hold a guide."""
 MAX_ITER_TIMES = 512

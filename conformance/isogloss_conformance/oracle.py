@@ -10,6 +10,8 @@ from isogloss_spec import ErrorAnswer, Fault, FaultTable, Judge
 from isogloss_spec.document import operations, request_schema_name
 
 Json = Any
+GUIDE_FAULT = ".guide_invalid"
+"""Ends the name of a dialect's fault for a guide that cannot be followed: only the engine can tell."""
 COMPARED = ("object", "type", "param", "code", "error_type", "error", "loc")
 """Members of an error body that the document fixes; texts for people are free."""
 
@@ -40,6 +42,7 @@ class Oracle:
             for found in operations(document)
             if request_schema_name(document, found) is not None
         }
+        self._engine_faults = [name for name in document["x-faults"] if name.endswith(GUIDE_FAULT)]
         self._features_known = features is not None
 
     def expect(self, method: str, path: str, raw: bytes) -> Expected | None:
@@ -55,6 +58,7 @@ class Oracle:
 
     def _later(self, judge: Judge) -> list[tuple[int, str | None]]:
         found = [(self._faults.status(rule.fault), rule.param) for rule in judge.rules if rule.stage == "prompt"]
+        found += [(self._faults.status(name), None) for name in self._engine_faults]
         if not self._features_known and "unsupported_feature" in self._faults:
             found.append((self._faults.status("unsupported_feature"), None))
         return found

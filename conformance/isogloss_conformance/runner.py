@@ -9,11 +9,13 @@ from typing import Protocol
 from isogloss_conformance.checks import Check, Step
 from isogloss_conformance.effects import EffectsStep
 from isogloss_conformance.faults import FaultsStep
+from isogloss_conformance.fuzzing import FuzzStep
 from isogloss_conformance.results import Result
 from isogloss_conformance.rules import RulesStep
 from isogloss_conformance.session import Session
 from isogloss_conformance.smoke import SmokeStep
 from isogloss_conformance.streams import StreamsStep
+from isogloss_conformance.transport import TransportStep
 
 
 class MakeStep(Protocol):
@@ -26,7 +28,15 @@ class MakeStep(Protocol):
         ...
 
 
-STEPS: tuple[MakeStep, ...] = (SmokeStep, RulesStep, FaultsStep, EffectsStep, StreamsStep)
+STEPS: tuple[MakeStep, ...] = (
+    SmokeStep,
+    RulesStep,
+    FaultsStep,
+    EffectsStep,
+    StreamsStep,
+    TransportStep,
+    FuzzStep,
+)
 """In the order in which they run: the quickest to tell that nothing works comes first."""
 PARALLEL = frozenset({"rules"})
 """Steps whose checks do not disturb each other."""

@@ -30,6 +30,10 @@ class Options:
     steps: tuple[str, ...] = ()
     """Names of steps; empty for all."""
     jobs: int = 1
+    seed: int = 1
+    """Of the fuzz step: the same seed sends the same requests."""
+    examples: int = 50
+    """Of the fuzz step: how many bodies are drawn for each operation and kind, at most."""
     patience: float = 0.0
     """Seconds to wait for a server to give up on a slow request; 0 does not try."""
     flood: int = 0

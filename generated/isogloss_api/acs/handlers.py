@@ -102,10 +102,11 @@ OPERATIONS = (
         method="POST",
         path="/v1/chat/completions",
         media_type="application/json",
-        statuses=(400, 401, 405, 413, 502),
+        statuses=(400, 401, 405, 408, 413, 502),
         faults=(
             "acs.chat_refused",
             "body_too_large",
+            "timeout",
             "unauthorized",
             "method_not_allowed",
             "engine_failure",

@@ -39,7 +39,12 @@ class Failures:
         except ClientGone:
             state.status = _CLIENT_CLOSED_REQUEST
         except Exception as error:  # nothing may leave the server without an answer in the dialect's form
-            fault = as_fault(state, error)
-            if state.status == 0:
-                api = state.target.mount.api if isinstance(state.target, Route) else self._table.api_of(scope["path"])
-                await send_error(send, state, api.errors.render(fault, state.request_id, state.own_id))
+            await self._answer(send, state, error)
+
+    async def _answer(self, send: Send, state: RequestState, error: Exception) -> None:
+        # A function of its own: a local variable of `__call__` would tie the error, and by its traceback the body of
+        # the request, into a cycle that only the garbage collector frees.
+        fault = as_fault(state, error)
+        if state.status == 0:
+            api = state.target.mount.api if isinstance(state.target, Route) else self._table.api_of(state.path)
+            await send_error(send, state, api.errors.render(fault, state.request_id, state.own_id))

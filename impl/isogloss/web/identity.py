@@ -29,18 +29,24 @@ class Identity:
         begun = perf_counter()
         headers = dict(scope["headers"])
         own_id = os.urandom(16).hex()
-        state = RequestState(_request_id(headers, own_id), headers, self._target(scope), own_id)
+        path = _path(scope)
+        state = RequestState(_request_id(headers, own_id), path, headers, self._target(path, scope["method"]), own_id)
         scope[KEY] = state
         try:
             await self._app(scope, receive, send)
         finally:
-            log_request(state, scope["method"], scope["path"], perf_counter() - begun)
+            log_request(state, scope["method"], perf_counter() - begun)
 
-    def _target(self, scope: Scope) -> Route | Fault:
+    def _target(self, path: str, method: str) -> Route | Fault:
         try:
-            return self._table.find(scope["path"], scope["method"])
+            return self._table.find(path, method)
         except Fault as fault:
             return fault
+
+
+def _path(scope: Scope) -> str:
+    raw: bytes | None = scope.get("raw_path")  # ASGI leaves it to the server whether there is one
+    return scope["path"] if raw is None else raw.decode("latin-1")
 
 
 def _request_id(headers: dict[bytes, bytes], own_id: str) -> str:

@@ -42,11 +42,17 @@ class Interruptible:
             clock.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
-        if self._reason is None:
+        # Taken out, and deleted below: an error that its own frames hold would keep all that they hold until the
+        # garbage collector comes by, such as a body.
+        reason, self._reason = self._reason, None
+        if reason is None:
             return
         self._task.uncancel()
-        if isinstance(error, asyncio.CancelledError):
-            raise self._reason from None
+        try:
+            if isinstance(error, asyncio.CancelledError):
+                raise reason from None
+        finally:
+            del reason, error
 
     def interrupt(self, reason: Exception) -> None:
         """Cancel the block. Only the first reason counts."""

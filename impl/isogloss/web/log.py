@@ -15,11 +15,11 @@ failures = logging.getLogger("isogloss.web")
 _LONGEST_PATH = 128
 
 
-def log_request(state: RequestState, method: str, path: str, seconds: float) -> None:
+def log_request(state: RequestState, method: str, seconds: float) -> None:
     """One line in the form key=value. A path that nothing is served at is cut and escaped."""
     if not access.isEnabledFor(logging.INFO):
         return
-    shown = ascii(path[:_LONGEST_PATH]) if isinstance(state.target, Fault) else path
+    shown = ascii(state.path[:_LONGEST_PATH]) if isinstance(state.target, Fault) else state.path
     access.info(
         "request id=%s method=%s path=%s status=%d ms=%.1f key=%s fault=%s",
         state.request_id,

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from isogloss.web.parser import PlainParser
 
@@ -55,6 +55,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limits = cast(ServerConfig, self.config).connection
         self._header_clock = _Clock(self.loop)
         self._write_clock = _Clock(self.loop)
+        self._running: RequestResponseCycle | None = None
         self._in_header = True
         self._header_size = 0
         """Bytes received since the header began."""
@@ -65,9 +66,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._header_clock.start(self._limits.header_timeout_s, self._header_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """No clock outlives the connection."""
+        """No clock and no request outlives the connection."""
         self._header_clock.stop()
         self._write_clock.stop()
+        self._disconnect_running()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -82,12 +84,12 @@ class BoundedProtocol(HttpToolsProtocol):
         """Bound a header that came in few pieces, with other bytes behind it; refuse what only proxies serve."""
         if self.parser.offered:
             return
-        self._in_header = False
-        self._header_clock.stop()
         too_large = self._header_size > self._limits.header_bytes < self._exact_header_size()
         if too_large or self.parser.get_method() == b"CONNECT":
             raise RefusedHeaderError
         super().on_headers_complete()
+        self._in_header = False
+        self._header_clock.stop()
 
     def on_message_complete(self) -> None:
         """From here on, bytes belong to the next request's header."""
@@ -130,14 +132,31 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse(self, status: HTTPStatus) -> None:
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:  # else the bytes would land in an answer
+        if self._next_answer_is_free():  # else the bytes would land in another answer
             text = f"{status.phrase}\n"
             head = (
                 f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
                 f"content-length: {len(text)}\r\nconnection: close\r\n\r\n"
             )
             self.transport.write((head + text).encode())
+        self._disconnect_running()  # the app must not answer, too, while this is being written
         self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _disconnect_running(self) -> None:
+        # uvicorn tells only the request that came last, which may still wait in the pipeline.
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+
+    def _next_answer_is_free(self) -> bool:
+        """Whether all earlier requests are answered, and the one whose header or body is coming not at all."""
+        if self._in_header:
+            return self.cycle is None or self.cycle.response_complete
+        return not (self.pipeline or self.cycle.response_started)
 
 
 class _Clock:

@@ -19,6 +19,8 @@ class RequestState:
 
     request_id: str
     """The caller's `X-Request-Id` if it is well-formed, else `own_id`."""
+    path: str
+    """As sent: what is percent-encoded stays so, for a proxy's rules about paths must hold here too."""
     headers: dict[bytes, bytes]
     """As received, names in lower case; the last of several equal names counts."""
     target: Route | Fault

@@ -31,8 +31,9 @@ def test_a_folder_is_taken_as_it_is(tmp_path):
     assert (model.folder, model.name) == (folder, "my-model")
 
 
-def test_a_gguf_is_converted_once_and_found_by_content(gguf, tmp_path):
+def test_a_gguf_is_converted_once_and_found_by_content(gguf, tmp_path, caplog):
     calls = []
+    caplog.set_level("INFO", "isogloss.models")
 
     def convert(source, folder):
         calls.append(source)
@@ -42,6 +43,7 @@ def test_a_gguf_is_converted_once_and_found_by_content(gguf, tmp_path):
     copy = gguf.rename(tmp_path / "other-name.gguf")
     second = resolve_model(str(copy), tmp_path / "cache", convert)
     assert len(calls) == 1
+    assert caplog.messages == ["converting tiny-model once; a small model takes about half a minute"]
     assert first.folder == second.folder
     assert (first.name, second.name) == ("tiny-model", "other-name")
     copy.write_bytes(b"GGUF and something else")

@@ -139,7 +139,7 @@ def test_access_log(live: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert re.fullmatch(
         r"request id=logged method=POST path=/nim/v1/completions status=200 ms=\d+\.\d key=- fault=-", lines[0]
     )
-    assert "path='/nope\\nforged' status=404" in lines[1]
+    assert "path='/nope%0Aforged' status=404" in lines[1]
     assert "\n" not in lines[1]
 
 

@@ -32,6 +32,17 @@ def test_leaving_cancels_a_whole_answer(make_live: Any, wire: Any, caplog: pytes
     assert live.web.drain.running == set()
 
 
+def test_leaving_with_another_request_in_the_pipeline(make_live: Any, wire: Any) -> None:
+    live = make_live()
+    with live.connect() as sock:
+        sock.sendall(wire.post(X_Isogloss_Do="wait") + wire.post(X_Isogloss_Do="wait"))
+        _until(lambda: len(live.web.fake.calls) == 1)
+        time.sleep(0.05)
+    _until(lambda: live.web.fake.cancelled == 1)
+    assert live.web.drain.running == set()
+    assert len(live.web.fake.calls) == 1
+
+
 def test_leaving_closes_a_stream(make_live: Any, wire: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     live = make_live(max_open_requests=1)

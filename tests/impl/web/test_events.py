@@ -38,7 +38,7 @@ class Sink:
 
 
 def _stream(sink: Sink, terminator: str | None = "[DONE]", keepalive: float | None = None) -> EventStream:
-    return EventStream(sink, RequestState("id", {}, Fault("not_found"), "0" * 32), Framing(terminator, keepalive))
+    return EventStream(sink, RequestState("id", "/", {}, Fault("not_found"), "0" * 32), Framing(terminator, keepalive))
 
 
 async def _ticks(count: int, pause: float) -> AsyncIterator[Any]:

@@ -40,7 +40,7 @@ async def _run(parts: list[bytes | None], declared: int | None = None) -> int:
 
     running: set[Interruptible] = set()
     inner = Inner()
-    state = RequestState("id", headers, Fault("not_found"), "id")
+    state = RequestState("id", "/", headers, Fault("not_found"), "id")
     try:
         await UnreadBody(inner, LIMIT, 0.05, running)({KEY: state}, receive, send)
     finally:

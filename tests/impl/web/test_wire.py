@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -147,6 +148,13 @@ PATHS = {
     "/health/": "service",
     "/metrics/": "service",
     "/nim/v1/../v1/nope": "nim",
+    "/nim/v1/completion%73": "nim",
+    "/nim/v1/completions%23f": "nim",
+    "/nim/v1%2fcompletions": "nim",
+    "/nim%2fv1/completions": "service",
+    "/%6eim/v1/completions": "service",
+    "/nim/v1/completions%": "nim",
+    "/nim/v1/completions%00": "nim",
 }
 
 
@@ -179,3 +187,37 @@ def test_what_is_no_http_request_is_refused_and_closed(live: Any, raw: bytes) ->
         received = sock.makefile("rb").read()
     assert received.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert live.get("/health/live").status == 200
+
+
+CHUNKED = b"POST /nim/v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n"
+BROKEN_CHUNKS = [b"zz\r\n", b"-1\r\n", b"3\r\nabcdef\r\n", b"3\r\nabc\r\nq", b"11111111111111111\r\n"]
+
+
+@pytest.mark.parametrize("chunks", BROKEN_CHUNKS)
+@pytest.mark.parametrize("pause", [False, True])
+def test_a_body_whose_framing_is_broken(live: Any, chunks: bytes, pause: bool) -> None:
+    with live.connect() as sock:
+        sock.sendall(CHUNKED % b"application/json")
+        if pause:
+            time.sleep(0.05)
+        sock.sendall(chunks)
+        received = sock.makefile("rb").read()
+    assert received.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert received.count(b"HTTP/1.1") == 1
+    assert live.web.drain.running == set()
+
+
+def test_a_broken_body_behind_an_answer_gets_no_second_one(live: Any) -> None:
+    with live.connect() as sock:
+        sock.sendall(CHUNKED % b"text/plain")
+        received = sock.recv(10_000)
+        sock.sendall(b"zz\r\n")
+        received += sock.makefile("rb").read()
+    assert received.startswith(b"HTTP/1.1 415 ")
+    assert received.count(b"HTTP/1.1") == 1
+
+
+def test_a_broken_request_behind_one_that_runs_is_not_taken_for_its_answer(live: Any, wire: Any) -> None:
+    with live.connect() as sock:
+        sock.sendall(wire.post(GOOD, X_Isogloss_Do="wait") + b"no http\r\n\r\n")
+        assert sock.makefile("rb").read() == b""

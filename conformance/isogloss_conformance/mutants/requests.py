@@ -1,0 +1,147 @@
+"""Mutants that change what is asked: they take what they must refuse, refuse what they must take, or ignore a field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from isogloss_conformance.mutants.wire import Got, Mutant, Sent, refusal
+
+Json = Any
+N = "nim/completions"
+FAULT = f"{N}/fault"
+EFFECT = "nim/effects"
+
+
+def _ignores(field: str, killer: str) -> Mutant:
+    return Mutant(f"ignores {field}", killer, lambda sent: sent.having(**{field: ...}) if field in sent.json else sent)
+
+
+def _reads(name: str, killer: str, field: str, wrong: Json, as_: Json) -> Mutant:
+    """Reads one value of a field as another."""
+
+    def request(sent: Sent) -> Sent:
+        value = sent.json.get(field)
+        return sent.having(**{field: as_}) if type(value) is type(wrong) and value == wrong else sent
+
+    return Mutant(name, killer, request)
+
+
+def _when(name: str, killer: str, holds: Callable[[dict[str, Json]], bool], **members: Json) -> Mutant:
+    """Changes the body where a condition holds."""
+    return Mutant(name, killer, lambda sent: sent.having(**members) if sent.json and holds(sent.json) else sent)
+
+
+def _fails(name: str, killer: str, holds: Callable[[bytes], bool]) -> Mutant:
+    """Breaks down over some bodies."""
+    return Mutant(name, killer, lambda sent: _broken_down() if holds(sent.body) else sent)
+
+
+def _broken_down() -> Got:
+    return refusal(
+        500, {"object": "error", "message": "Oops.", "type": "InternalServerError", "param": None, "code": 500}
+    )
+
+
+def _lenient_parser(sent: Sent) -> Sent:
+    """Python's own parser: the last of two equal names wins, NaN is a number."""
+    return replace(sent, body=json.dumps(sent.json).replace("NaN", "null").encode()) if sent.json else sent
+
+
+def _any_type(sent: Sent) -> Sent:
+    headers = {**sent.headers, "content-type": "application/json"}
+    return replace(sent, headers=headers) if sent.method == "POST" else sent
+
+
+def _no_charset(sent: Sent) -> Sent:
+    kind = sent.headers.get("content-type", "").partition(";")[0]
+    return replace(sent, headers={**sent.headers, "content-type": kind}) if kind else sent
+
+
+def _is_large(sent: Sent) -> Sent:
+    return replace(sent, body=sent.body.rstrip())
+
+
+def _no_chunks(sent: Sent) -> Sent | Got:
+    return refusal(411, {"error": "length required"}) if sent.chunked else sent
+
+
+def _no_slash(sent: Sent) -> Sent:
+    return replace(sent, path=sent.path.rstrip("/"))
+
+
+REQUESTS = (
+    _reads("an upper bound is one too high", f"{N}/logprobs/maximum", "logprobs", 6, 5),
+    _reads("an upper bound is one too low", f"{N}/logprobs/maximum", "logprobs", 5, 6),
+    _reads("a lower bound is one too low", f"{N}/logprobs/minimum", "logprobs", -1, 0),
+    _reads("a lower bound is one too high", f"{N}/logprobs/minimum", "logprobs", 0, -1),
+    _reads("an exclusive bound is inclusive", f"{N}/top_p/exclusiveMinimum", "top_p", 0, 0.1),
+    _reads("null is taken where it is forbidden", f"{N}/add_special_tokens/type", "add_special_tokens", None, True),
+    _reads("null is refused where it is allowed", f"{N}/seed/nullable", "seed", None, "null"),
+    _reads("a number may be a text", f"{N}/n/type", "n", "1", 1),
+    _reads("true counts as 1", f"{N}/n/type", "n", True, 1),
+    _ignores("no_such_field", f"{N}/body/additionalProperties"),
+    _when(
+        "a missing model is the first one", f"{N}/model/required", lambda body: "model" not in body, model="scripted"
+    ),
+    _when("any model is served", f"{FAULT}/unknown_model", lambda body: "model" in body, model="scripted"),
+    _when(
+        "the context is never full",
+        f"{N}/max_tokens/context",
+        lambda body: isinstance(body.get("max_tokens"), int) and body["max_tokens"] > 4096,
+        max_tokens=1,
+    ),
+    _when(
+        "the vocabulary has no end",
+        f"{N}/prompt/vocabulary",
+        lambda body: body.get("prompt") == [2**31 - 1],
+        prompt="a",
+    ),
+    _when(
+        "a rule of two fields is missing",
+        f"{N}/echo/not_streamed",
+        lambda body: bool(body.get("echo") and body.get("stream")),
+        echo=False,
+    ),
+    _when("a rule of two fields fires for one", f"{N}/echo", lambda body: body.get("echo") is True, stream=True),
+    _when(
+        "best_of may be below n",
+        f"{N}/best_of",
+        lambda body: _below(body.get("best_of"), body.get("n")),
+        best_of=...,
+    ),
+    _fails("breaks down over bad UTF-8", f"{FAULT}/malformed_json", lambda body: b"\xff" in body),
+    _fails("breaks down over deep nesting", f"{FAULT}/malformed_json", lambda body: body.startswith(b"[[[[")),
+    _fails("breaks down over an empty body", f"{FAULT}/malformed_json", lambda body: not body),
+    Mutant("takes two members of one name, and NaN", f"{FAULT}/malformed_json", _lenient_parser),
+    Mutant("takes any media type", f"{FAULT}/unsupported_media_type", _any_type),
+    Mutant("takes any charset", "nim/transport/charset", _no_charset),
+    Mutant("takes bodies of any size", f"{FAULT}/body_too_large", _is_large),
+    Mutant("refuses chunks", "nim/transport/chunked", _no_chunks),
+    Mutant("forgives a slash", "nim/transport/trailing_slash", _no_slash),
+    _ignores("n", f"{EFFECT}/n"),
+    _ignores("stop", f"{EFFECT}/stop"),
+    _ignores("seed", f"{EFFECT}/seed"),
+    _ignores("echo", f"{EFFECT}/echo"),
+    _ignores("logit_bias", f"{EFFECT}/bias"),
+    _ignores("presence_penalty", f"{EFFECT}/presence_penalty"),
+    _ignores("frequency_penalty", f"{EFFECT}/frequency_penalty"),
+    _ignores("repetition_penalty", f"{EFFECT}/repetition_penalty"),
+    _ignores("max_tokens", f"{EFFECT}/max_tokens"),
+    _ignores("temperature", f"{EFFECT}/temperature"),
+    _ignores("top_k", f"{EFFECT}/top_k"),
+    _ignores("top_p", f"{EFFECT}/top_p"),
+    _ignores("min_p", f"{EFFECT}/min_p"),
+    _ignores("logprobs", f"{EFFECT}/logprobs"),
+    _ignores("prompt_logprobs", f"{EFFECT}/prompt_logprobs"),
+    _ignores("include_stop_str_in_output", f"{EFFECT}/include_stop"),
+    _ignores("return_tokens_as_token_ids", f"{EFFECT}/token_ids"),
+    _ignores("guided_choice", f"{EFFECT}/guided_choice"),
+    _ignores("guided_regex", f"{EFFECT}/guided_regex"),
+)
+
+
+def _below(left: Json, right: Json) -> bool:
+    return isinstance(left, int) and isinstance(right, int) and left < right

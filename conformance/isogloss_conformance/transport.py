@@ -1,0 +1,197 @@
+"""The transport step: odd but valid ways to send a request work, and broken ones hurt nobody else.
+
+Everything goes to the server under test and to nobody else; each check is bounded in calls, bytes and seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from isogloss_spec.document import Operation
+from isogloss_spec.faults import Fault
+
+from isogloss_conformance.checks import Check
+from isogloss_conformance.client import Answer, Request, post
+from isogloss_conformance.exchange import Exchange
+from isogloss_conformance.forecast import Forecaster
+from isogloss_conformance.patience import head, open_socket, read_answer
+from isogloss_conformance.results import Outcome, Status, heaviest
+from isogloss_conformance.session import Session
+
+Json = Any
+PATIENCE_S = 20.0
+PIECES = 8
+PAUSE_S = 0.05
+CALLS = 8
+LARGE_HEADER = 256 * 1024
+JSON_TYPE = {"Content-Type": "application/json"}
+
+
+class TransportStep:
+    """One check for each way to send a request."""
+
+    name = "transport"
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._client = session.client
+        self._exchange = Exchange(session)
+        self._forecaster = Forecaster(session)
+        self._body: dict[str, Json] = {**session.minimal, "max_tokens": 4, "temperature": 0}
+        self._raw = json.dumps(self._body).encode()
+
+    def checks(self) -> list[Check]:
+        """All ways."""
+        return [self._check(name, sentence, look) for name, sentence, look in self._ways()]
+
+    def _check(self, name: str, sentence: str, look: Callable[[], Outcome]) -> Check:
+        return Check(f"{self._session.dialect}/transport/{name}", self.name, sentence, look, "extended", "inferred")
+
+    def _ways(self) -> Iterator[tuple[str, str, Callable[[], Outcome]]]:
+        yield "chunked", "A body may come in chunks, without a length.", self._chunked
+        yield "slow_writer", "A body may come in pieces, with pauses.", self._slow_writer
+        yield "content_type", "The case of the content type does not matter, and UTF-8 may be named.", self._odd_types
+        yield "charset", "Another charset is refused as a media type.", self._charset
+        yield "escapes", "Escaped and plain characters mean the same.", self._escapes
+        yield "keep_alive", "One connection carries several requests.", self._keep_alive
+        yield "trailing_slash", "A path with a slash at its end leads nowhere.", self._slash
+        yield "parallel", "Calls at once get what they get alone, each with its own id.", self._parallel
+        yield "half_body", "A caller that leaves in the middle of a body hurts nobody.", self._half_body
+        yield "half_header", "A caller that leaves in the middle of a header hurts nobody.", self._half_header
+        yield "garbage", "What is not HTTP is refused or cut off, and hurts nobody.", self._garbage
+        yield "large_header", "A header beyond all measure is refused or cut off, and hurts nobody.", self._large_header
+        yield "two_lengths", "Two lengths that differ are refused.", self._two_lengths
+        yield "hang_up", "Callers that leave before the answer hurt nobody.", self._hang_up
+
+    def _sent(self, *pieces: bytes, pause: float = 0.0) -> Answer:
+        """What comes back for raw bytes on a connection of their own."""
+        started = time.perf_counter()
+        try:
+            with open_socket(self._client, PATIENCE_S) as connection:
+                for piece in pieces:
+                    connection.sendall(piece)
+                    time.sleep(pause)
+                return read_answer(connection, started)
+        except OSError as error:  # cut off while we were sending
+            return Answer(0, {}, b"", time.perf_counter() - started, f"no answer: {type(error).__name__}: {error}")
+
+    def _accepted(self, answer: Answer, request: Request | None = None) -> Outcome:
+        main = self._session.main
+        asked = request or self._request()
+        return self._exchange.judged(asked, answer, main, self._forecaster.of(self._body))
+
+    def _request(self, headers: Mapping[str, str] = JSON_TYPE) -> Request:
+        return Request("POST", self._session.main.path, self._raw, headers)
+
+    def _chunked(self) -> Outcome:
+        request = self._request()
+        half = len(self._raw) // 2
+        chunks = [b"%x\r\n%s\r\n" % (len(part), part) for part in (self._raw[:half], self._raw[half:])]
+        return self._accepted(self._sent(head(self._client, request, None), *chunks, b"0\r\n\r\n"))
+
+    def _slow_writer(self) -> Outcome:
+        size = len(self._raw) // PIECES + 1
+        pieces = [self._raw[start : start + size] for start in range(0, len(self._raw), size)]
+        return self._accepted(self._sent(head(self._client, self._request(), len(self._raw)), *pieces, pause=PAUSE_S))
+
+    def _odd_types(self) -> Outcome:
+        types = ("Application/JSON", "application/json; charset=utf-8", "application/json;charset=UTF-8")
+        return heaviest(self._typed(name) for name in types)
+
+    def _typed(self, content_type: str) -> Outcome:
+        request = self._request({"Content-Type": content_type})
+        return self._accepted(self._client.send(request), request)
+
+    def _charset(self) -> Outcome:
+        request = self._request({"Content-Type": "application/json; charset=iso-8859-1"})
+        return self._exchange.refused(request, self._session.main, Fault("unsupported_media_type"))
+
+    def _escapes(self) -> Outcome:
+        field = "prompt" if "prompt" in self._body else "messages"
+        value: Json = "é€😀" if field == "prompt" else [{"role": "user", "content": "é€😀"}]
+        body = {**self._body, field: value}
+        plain, escaped = (json.dumps(body, ensure_ascii=ascii_only).encode() for ascii_only in (False, True))
+        requests = [Request("POST", self._session.main.path, raw, JSON_TYPE) for raw in (plain, escaped)]
+        texts = [_choices(self._client.send(request)) for request in requests]
+        same = texts[0] is not None and texts[0] == texts[1]
+        curl = self._client.curl(requests[1])
+        return Outcome(Status.PASS if same else Status.FAIL, "two equal completions", f"{texts}"[:300], curl)
+
+    def _keep_alive(self) -> Outcome:
+        request = self._request()
+        raw = head(self._client, request, len(self._raw)) + self._raw
+        started = time.perf_counter()
+        with open_socket(self._client, PATIENCE_S) as connection:
+            outcomes = []
+            for _ in range(2):
+                connection.sendall(raw)
+                outcomes.append(self._accepted(read_answer(connection, started)))
+        return heaviest(outcomes)
+
+    def _slash(self) -> Outcome:
+        request = post(self._session.main.path + "/", self._body)
+        return self._exchange.refused(request, Operation("nowhere", "post", request.path, {}), Fault("not_found"))
+
+    def _parallel(self) -> Outcome:
+        request = self._request()
+        alone = _choices(self._client.send(request))
+        with ThreadPoolExecutor(CALLS) as pool:
+            answers = list(pool.map(self._client.send, [request] * CALLS))
+        others = [answer.described() for answer in answers if _choices(answer) != alone]
+        ids = {answer.json.get("id") for answer in answers if isinstance(answer.json, dict)}
+        curl = self._client.curl(request)
+        if alone is None or others:
+            return Outcome(Status.FAIL, f"{CALLS} times {alone}", others[0] if others else "no completion", curl)
+        wrong = None if len(ids) == CALLS else f"{len(ids)} ids for {CALLS} calls"
+        return Outcome(Status.FAIL if wrong else Status.PASS, "an id for each call", wrong or "so it is", curl)
+
+    def _half_body(self) -> Outcome:
+        raw = head(self._client, self._request(), len(self._raw)) + self._raw[: len(self._raw) // 2]
+        return self._left(raw)
+
+    def _half_header(self) -> Outcome:
+        return self._left(head(self._client, self._request(), len(self._raw))[:40])
+
+    def _hang_up(self) -> Outcome:
+        return self._left(head(self._client, self._request(), len(self._raw)) + self._raw)
+
+    def _left(self, raw: bytes) -> Outcome:
+        """Send bytes and leave, a few times; then look whether the server is well."""
+        for _ in range(CALLS):
+            with open_socket(self._client, PATIENCE_S) as connection:
+                connection.sendall(raw)
+        return self._well()
+
+    def _garbage(self) -> Outcome:
+        return heaviest(self._refused(raw) for raw in (b"\x16\x03\x01\x00\xff" * 8, b"GARBAGE\r\n\r\n"))
+
+    def _large_header(self) -> Outcome:
+        request = self._request({**JSON_TYPE, "X-Large": "a" * LARGE_HEADER})
+        return self._refused(head(self._client, request, len(self._raw)) + self._raw)
+
+    def _two_lengths(self) -> Outcome:
+        request = self._request({**JSON_TYPE, "content-length": str(len(self._raw) - 1)})
+        return self._refused(head(self._client, request, len(self._raw)) + self._raw)
+
+    def _refused(self, raw: bytes) -> Outcome:
+        """A 4xx or a closed connection; never a 200, a 5xx or silence. And the server is well."""
+        answer = self._sent(raw)
+        expected = "a status from 400 to 499, or a closed connection"
+        silent = answer.trouble is not None and answer.seconds >= PATIENCE_S
+        if silent or (answer.trouble is None and not 400 <= answer.status < 500):
+            return Outcome(Status.FAIL, expected, answer.described())
+        return self._well()
+
+    def _well(self) -> Outcome:
+        request = self._request()
+        return self._accepted(self._client.send(request), request)
+
+
+def _choices(answer: Answer) -> Json:
+    """The choices of a completion; None if it is none."""
+    body = answer.json
+    return body.get("choices") if answer.status == 200 and isinstance(body, dict) else None
