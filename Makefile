@@ -68,11 +68,11 @@ drift: generate ## Fail if generated/ differs from what the documents say
 
 conformance: $(READY) ## Test a server: make conformance BASE_URL=http://host/nim DIALECT=nim (ARGS='--level core …')
 	@test -n '$(BASE_URL)' -a -n '$(DIALECT)' || { echo "make conformance BASE_URL=http://127.0.0.1:8000/nim DIALECT=nim"; exit 2; }
-	$(BIN)/isogloss-conformance run --base-url '$(BASE_URL)' --dialect '$(DIALECT)' --report-dir reports $(ARGS)
+	$(BIN)/isogloss-conformance run --base-url '$(BASE_URL)' --dialect '$(DIALECT)' --report-dir reports/local $(ARGS)
 
 mutants: $(READY) ## Prove that the suite notices wrong servers
 	@mkdir -p .make && rm -f .make/mutants.port; \
-	$(BIN)/isogloss serve --engine scripted --port 0 --port-file .make/mutants.port & server=$$!; trap "kill $$server" EXIT; \
+	$(BIN)/isogloss serve --engine scripted --log-level error --port 0 --port-file .make/mutants.port & server=$$!; trap "kill $$server" EXIT; \
 	until test -s .make/mutants.port; do kill -0 $$server && sleep 0.2 || exit 2; done; \
 	$(BIN)/isogloss-conformance mutants --base-url http://127.0.0.1:$$(cat .make/mutants.port)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from isogloss_spec.pairs import UNKNOWN_MEMBER
+
 from isogloss_conformance.mutants.wire import Got, Mutant, Sent, refusal
 
 Json = Any
@@ -68,6 +70,11 @@ def _no_chunks(sent: Sent) -> Sent | Got:
     return refusal(411, {"error": "length required"}) if sent.chunked else sent
 
 
+def _strict(sent: Sent) -> Sent | Got:
+    error = {"code": "INVALID_REQUEST", "message": "Unknown field."}
+    return refusal(400, {"error": error}) if UNKNOWN_MEMBER in sent.json else sent
+
+
 def _no_slash(sent: Sent) -> Sent:
     return replace(sent, path=sent.path.rstrip("/"))
 
@@ -82,7 +89,7 @@ REQUESTS = (
     _reads("null is refused where it is allowed", f"{N}/seed/nullable", "seed", None, "null"),
     _reads("a number may be a text", f"{N}/n/type", "n", "1", 1),
     _reads("true counts as 1", f"{N}/n/type", "n", True, 1),
-    _ignores("no_such_field", f"{N}/body/additionalProperties"),
+    _ignores(UNKNOWN_MEMBER, f"{N}/body/additionalProperties"),
     _when(
         "a missing model is the first one", f"{N}/model/required", lambda body: "model" not in body, model="scripted"
     ),
@@ -121,6 +128,7 @@ REQUESTS = (
     Mutant("takes bodies of any size", f"{FAULT}/body_too_large", _is_large),
     Mutant("refuses chunks", "nim/transport/chunked", _no_chunks),
     Mutant("forgives a slash", "nim/transport/trailing_slash", _no_slash),
+    Mutant("refuses fields that it does not know", "atoma/smoke/unknown_field", _strict),
     _ignores("n", f"{EFFECT}/n"),
     _ignores("stop", f"{EFFECT}/stop"),
     _ignores("seed", f"{EFFECT}/seed"),
