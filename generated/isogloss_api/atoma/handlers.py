@@ -77,7 +77,6 @@ OPERATIONS = (
             "unsupported_media_type",
             "body_too_large",
             "missing_field",
-            "unknown_field",
             "wrong_type",
             "out_of_range",
             "rule",

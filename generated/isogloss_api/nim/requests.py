@@ -404,7 +404,8 @@ class CompletionRequest(BaseModel):
     The completion is one of these texts.
     """
     guided_grammar: Annotated[
-        StrictStr | None | MISSING, Field(max_length=262144, min_length=1)
+        StrictStr | None | MISSING,
+        Field(examples=['start: "a" | "b"'], max_length=262144, min_length=1),
     ] = MISSING
     """
     The completion follows this context-free grammar.
