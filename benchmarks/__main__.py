@@ -18,6 +18,10 @@ from benchmarks.startup import StartupSettings, measure_startup
 from benchmarks.workload import Work
 
 
+EVERYTHING = (["http"], ["startup"], ["engine", "--peer", "transformers"])
+"""What a call without arguments measures."""
+
+
 def _http(options: argparse.Namespace) -> Report:
     return measure_http(
         HttpSettings(
@@ -50,7 +54,7 @@ def _engine(options: argparse.Namespace) -> Report:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    kinds = parser.add_subparsers(required=True, metavar="http|startup|engine")
+    kinds = parser.add_subparsers(dest="kind", metavar="http|startup|engine")
     _add_http(_kind(kinds.add_parser("http", help="server CPU per request and per event"), _http, rounds=5))
     _add_startup(_kind(kinds.add_parser("startup", help="seconds from start to ready"), _startup, rounds=5))
     _add_engine(_kind(kinds.add_parser("engine", help="tokens per second"), _engine, rounds=3))
@@ -89,12 +93,15 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    """Measure, print, and write what was asked for."""
-    options = _parser().parse_args()
-    report: Report = options.measure(options)
-    report.show(Console(width=None if sys.stdout.isatty() else 110))
-    if options.json is not None:
-        report.write(options.json)
+    """Measure, print, and write what was asked for; without a kind, all of them."""
+    parser = _parser()
+    options = parser.parse_args()
+    chosen = [options] if options.kind else [parser.parse_args(words) for words in EVERYTHING]
+    for one in chosen:
+        report: Report = one.measure(one)
+        report.show(Console(width=None if sys.stdout.isatty() else 110))
+        if one.json is not None:
+            report.write(one.json)
 
 
 if __name__ == "__main__":
