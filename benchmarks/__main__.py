@@ -17,7 +17,6 @@ from benchmarks.report import Report
 from benchmarks.startup import StartupSettings, measure_startup
 from benchmarks.workload import Work
 
-
 EVERYTHING = (["http"], ["startup"], ["engine", "--peer", "transformers"])
 """What a call without arguments measures."""
 
