@@ -9,7 +9,8 @@ import multiprocessing
 import subprocess
 import sys
 import threading
-from collections import OrderedDict
+import time
+from collections import Counter, OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,8 +35,8 @@ class CompilerLimits:
     """Characters of one guide."""
     workers: int = 2
     """Guides that are compiled at once; each worker is a process that starts when it is first needed."""
-    waiting: int = 64
-    """Guides that may wait for a worker."""
+    waiting_seconds: float = 5.0
+    """Work that may wait for the workers, by how long guides have taken lately."""
     cached: int = 256
     """Guides that are kept compiled."""
     cached_text: int = 1024 * 1024
@@ -60,6 +61,10 @@ class GuideCompiler:
         self._closed = False
         self._futures: OrderedDict[Guide, Future[ReadyGuide | GuideError]] = OrderedDict()
         """Least recently used first. Flaws are kept too: a bad guide often comes again."""
+        self._callers: Counter[Guide] = Counter()
+        """How many wait for each guide."""
+        self._pace = 0.05
+        """Seconds that a guide takes lately."""
 
     @cached_property
     def _tokens(self) -> Tokens:
@@ -79,6 +84,8 @@ class GuideCompiler:
             if future.cancelled():
                 raise EngineFailure("the engine was stopped") from None
             raise
+        finally:
+            self._leave(guide, future)
         if isinstance(found, GuideError):
             raise GuideError(found.flaw, whitespace=found.whitespace)
         return found
@@ -102,11 +109,24 @@ class GuideCompiler:
                 self._make_room()
                 future = self._futures[guide] = self._pool.submit(self._compile, guide)
             self._futures.move_to_end(guide)
+            self._callers[guide] += 1
         return future
+
+    def _leave(self, guide: Guide, future: Future[ReadyGuide | GuideError]) -> None:
+        """One caller fewer; nobody's guide is not compiled any more."""
+        with self._lock:
+            self._callers[guide] -= 1
+            if self._callers[guide] > 0:
+                return
+            del self._callers[guide]
+            if not future.done() and future.cancel():
+                del self._futures[guide]
 
     def _make_room(self) -> None:
         pending = sum(not future.done() for future in self._futures.values())
-        if pending >= self._limits.waiting:
+        # At least as many as there are workers, however slow guides have been.
+        busy = pending >= self._limits.workers
+        if busy and pending * self._pace / self._limits.workers > self._limits.waiting_seconds:
             raise EngineOverloaded("too many guides are waiting to be compiled")
         text = sum(map(_size, self._futures))
         for guide in [guide for guide, future in self._futures.items() if future.done()]:
@@ -118,14 +138,23 @@ class GuideCompiler:
     # -- in a thread of the pool --
 
     def _compile(self, guide: Guide) -> ReadyGuide | GuideError:
+        begun = time.monotonic()
+        try:
+            return self._compiled(guide)
+        finally:
+            self._pace += 0.5 * (time.monotonic() - begun - self._pace)
+
+    def _compiled(self, guide: Guide) -> ReadyGuide | GuideError:
         try:
             answer = self._worker().ask(guide, self._limits.seconds)
         except (EOFError, OSError) as error:
-            self._forget(guide)
+            self._local.worker = None
+            with self._lock:
+                self._futures.pop(guide, None)  # by no fault of the guide
             raise EngineFailure("guides cannot be compiled now") from error
         if answer is None:
             log.warning("a guide of %d characters has ended its worker", _size(guide))
-            self._forget(guide)
+            self._local.worker = None
             return GuideError("too_complex")
         if "flaw" in answer:
             return GuideError(answer["flaw"], whitespace=answer["whitespace"])
@@ -134,16 +163,10 @@ class GuideCompiler:
             return GuideError("unsupported")
         return ReadyGuide(guide.kind, guide.text, guide.choices, guide.whitespace, start, self._tokens)
 
-    def _forget(self, guide: Guide) -> None:
-        """The worker is gone, perhaps by no fault of the guide."""
-        self._local.worker = None
-        with self._lock:
-            self._futures.pop(guide, None)
-
     def _worker(self) -> _Worker:
         """This thread's worker."""
         process: _Worker | None = getattr(self._local, "worker", None)
-        if process is None:
+        if process is None or not process.alive:
             with self._lock:
                 if self._closed:
                     raise EngineFailure("the engine was stopped")

@@ -14,7 +14,7 @@ from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from isogloss.engine.api import Guide, GuideError
-from isogloss.engine.guides.schema import read_schema
+from isogloss.engine.guides.schema import PRIVATE, ends_in_escape, read_schema
 
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 WHITESPACE = r"[\x20\x0A\x0D\x09]{1,32}"
 """Blanks between the parts of a JSON text, unless the request says otherwise: room to indent, none to run off."""
 
+_BLANK = r"(?:[ \t\r\n]|\\[trns]|\\x(?:20|09|0[aAdD]))"
+_OF_BLANKS = re.compile(rf"(?:{_BLANK}|\[{_BLANK}+\]|\(\?:|[()|*+?]|\{{[0-9]{{0,4}},?[0-9]{{0,4}}\}})*")
+"""Patterns that can match nothing but blanks."""
 _ESCAPED = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -40,6 +43,8 @@ def _json_object(guide: Guide) -> str:
 
 def _of_schema(schema: dict[str, Any], whitespace: str | None) -> str:
     pattern = WHITESPACE if whitespace is None else whitespace
+    if not _OF_BLANKS.fullmatch(pattern):
+        raise GuideError("invalid", whitespace=True)
     # As overrides they also stand above what a schema's own `x-guidance` says.
     options: JsonCompileOptions = {"whitespace_flexible": bool(pattern), "lenient": False, "coerce_one_of": False}
     if pattern:
@@ -48,6 +53,8 @@ def _of_schema(schema: dict[str, Any], whitespace: str | None) -> str:
 
 
 def _regex(guide: Guide) -> str:
+    if ends_in_escape(guide.text):
+        raise GuideError("invalid")
     return LLMatcher.grammar_from_regex(guide.text)
 
 
@@ -60,6 +67,8 @@ def _literal(text: str) -> str:
 
 
 def _grammar(guide: Guide) -> str:
+    if PRIVATE in guide.text or guide.text.lstrip().startswith("{"):  # the library's own form of a grammar
+        raise GuideError("unsupported")
     if "::=" not in guide.text:
         return LLMatcher.grammar_from_lark(guide.text)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema_rs
@@ -16,6 +17,8 @@ _DRAFTS = {
     "http://json-schema.org/draft-06/schema",
     "http://json-schema.org/draft-04/schema",
 }
+PRIVATE = "x-guidance"
+"""Options of the library in a schema, which would stand above what we promise."""
 _NEWEST = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -29,7 +32,29 @@ def read_schema(text: str) -> dict[str, Any]:
     except ValueError as error:
         # Covers ValidationError and what is not JSON. The text is the request's, so it is not passed on.
         raise GuideError("invalid") from error
+    for node in _objects(schema):
+        _check(node)
     return schema
+
+
+def ends_in_escape(pattern: str) -> bool:
+    """Whether a pattern ends in a backslash that escapes nothing; the library would read it as an end."""
+    return (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
+
+
+def _check(node: dict[str, Any]) -> None:
+    if PRIVATE in node:
+        raise GuideError("unsupported")
+    patterns = [node.get("pattern"), *(node.get("patternProperties") or ())]
+    if any(isinstance(pattern, str) and ends_in_escape(pattern) for pattern in patterns):
+        raise GuideError("invalid")
+
+
+def _objects(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _objects(inner)
 
 
 def _draft(schema: dict[str, Any]) -> str:

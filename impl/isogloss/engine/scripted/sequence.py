@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isogloss.engine.api import EngineFailure, GenerationRequest
+from isogloss.engine.api import GenerationRequest, GuideError
 from isogloss.engine.guides.matcher import GuideMatcher, matcher_of
 from isogloss.engine.scripted.model import TinyModel
 from isogloss.engine.scripted.sampling import Sampler
@@ -50,7 +50,7 @@ class ScriptedSequence:
         self._guide = matcher_of(request.guide, (END,) if self._stopping.ignore_eos else ())
 
     def step(self) -> Sampled:
-        """Make the next token. Raises EngineFailure if the guide turns out to be too much work."""
+        """Make the next token. Raises GuideError if the guide turns out to be too much work."""
         dictated = self._dictated() if self._guide is None else self._permitted(self._guide)
         token = self._choose() if dictated is None else dictated
         if self._guide is not None:
@@ -135,4 +135,4 @@ class ScriptedSequence:
 
 def _check(guide: GuideMatcher) -> None:
     if guide.failed:
-        raise EngineFailure("the guide is too much work")
+        raise GuideError("too_complex")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from isogloss.engine.api import EngineFailure
+from isogloss.engine.api import EngineError, EngineFailure, GuideError
 from isogloss.engine.tokens import Admitted, PromptScored, Sampled, TokenEvent
 from isogloss.engine.torch.blocks import BlockPool
 from isogloss.engine.torch.executor import Executor
@@ -36,7 +36,7 @@ class Parcel:
     """Whether a beam search went one token further."""
     batch_size: int = 0
     """Sequences that shared the step."""
-    failure: EngineFailure | None = None
+    failure: EngineError | None = None
     last: bool = False
     """Nothing more will be told about the request."""
 
@@ -100,13 +100,13 @@ class EngineCore:
                 self._scheduler.remove(choice)
             self._settle(job)
 
-    def fail(self, jobs: list[Job], reason: str) -> None:
-        """End requests with EngineFailure; what they computed is not trusted."""
+    def fail(self, jobs: list[Job], failure: EngineError) -> None:
+        """End requests with a failure; what they computed is not trusted."""
         for job in jobs:
             if job in self._jobs:
                 for choice in job.choices:
                     choice.trusted = False
-                self._parcel(job).failure = EngineFailure(reason)
+                self._parcel(job).failure = failure
                 self.abort(job)
 
     def reset(self, reason: str) -> None:
@@ -145,7 +145,7 @@ class EngineCore:
         except Exception:
             # A model can fail in any way there is; the requests of other steps must not suffer.
             log.exception("a step of %d sequences failed", len(plan.work))
-            self.fail(list(dict.fromkeys(w.choice.job for w in plan.work)), "a step failed")
+            self.fail(list(dict.fromkeys(w.choice.job for w in plan.work)), EngineFailure("a step failed"))
         self._stamp(started_at, len(plan.work))
         self._count()
 
@@ -219,7 +219,8 @@ class EngineCore:
             if pick is None:
                 guide = choice.sampler.guide
                 failed = guide is not None and guide.failed
-                self.fail([choice.job], "the guide is too much work" if failed else "the model's output is not finite")
+                broken = EngineFailure("the model's output is not finite")
+                self.fail([choice.job], GuideError("too_complex") if failed else broken)
                 continue
             choice.trusted = True
             end = choice.append(pick.token)
@@ -238,7 +239,7 @@ class EngineCore:
         if progress.tokens:
             return
         if len(progress.best) < wanted:
-            self.fail([job], f"the model's output allows no {wanted} sequences")
+            self.fail([job], EngineFailure(f"the model's output allows no {wanted} sequences"))
             return
         for index, hypothesis in enumerate(progress.best):
             self._parcel(job).events += hypothesis.events(index)

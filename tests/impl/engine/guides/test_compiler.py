@@ -28,6 +28,15 @@ def schema(text: object) -> Guide:
         (Guide("regex", "("), "invalid"),
         (Guide("regex", r"(a)\1"), "unsupported"),
         (Guide("regex", "(?=a)a"), "unsupported"),
+        (Guide("regex", "a\\"), "invalid"),
+        (Guide("regex", "\\"), "invalid"),
+        (schema({"type": "string", "pattern": "a\\"}), "invalid"),
+        (schema({"type": "object", "patternProperties": {"a\\": True}}), "invalid"),
+        (schema({"properties": {"a": {"type": "array", "x-guidance": {"item_separator": "Z"}}}}), "unsupported"),
+        (Guide("grammar", 'start: %json {"x-guidance": {"lenient": true}}'), "unsupported"),
+        (Guide("grammar", '{"grammars": [{"json_schema": {}}]}'), "unsupported"),
+        (Guide("json_schema", "{}", whitespace="x"), "invalid"),
+        (Guide("json_schema", "{}", whitespace=r"\s*|y"), "invalid"),
         (Guide("regex", "[a&&b]"), "unsatisfiable"),
         (Guide("grammar", "nonsense"), "invalid"),
         (Guide("grammar", "start: x"), "invalid"),
@@ -115,7 +124,7 @@ async def test_old_guides_make_room(limits: CompilerLimits) -> None:
 
 
 async def test_too_many_guides_are_an_overload() -> None:
-    compiler = GuideCompiler(guide_vocabulary(), CompilerLimits(workers=1, waiting=2))
+    compiler = GuideCompiler(guide_vocabulary(), CompilerLimits(workers=1, waiting_seconds=0.06))
     waiting = [asyncio.create_task(compiler.ready(Guide("regex", f"a{{{n}}}"))) for n in (1, 2)]
     await asyncio.sleep(0)
     with pytest.raises(EngineOverloaded):
@@ -136,9 +145,9 @@ async def test_one_caller_less_is_no_loss_for_the_others(compiler) -> None:
 async def test_a_worker_that_died_is_replaced() -> None:
     compiler = GuideCompiler(guide_vocabulary(), CompilerLimits(workers=1))
     await compiler.ready(GOOD)
-    os.kill(compiler._workers[0]._process.pid, signal.SIGKILL)
-    with pytest.raises(GuideError):
-        await compiler.ready(Guide("regex", "b+"))
+    process = compiler._workers[0]._process
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
     assert (await compiler.ready(Guide("regex", "b+"))).text == "b+"
     compiler.close()
 
@@ -153,3 +162,42 @@ async def test_closing_ends_who_waits() -> None:
     with pytest.raises(EngineFailure):
         await compiler.ready(GOOD)
     assert not any(process.alive for process in compiler._workers)
+
+
+@pytest.mark.parametrize("pattern", ["", " ", r"\s*", "[ ]?", r"[ \n\t]*", r"[\x20\x0A]{0,3}", "(?: |\n)*"])
+async def test_patterns_of_blanks_are_taken(compiler, pattern: str) -> None:
+    assert await compiler.ready(Guide("json_schema", '{"type": "object"}', whitespace=pattern))
+
+
+def explosive(number: int) -> Guide:
+    return Guide("regex", f"(a{{1000}}){{{1000 + number}}}")
+
+
+async def test_a_flood_of_explosive_guides_is_shed_and_forgotten_when_its_callers_leave() -> None:
+    compiler = GuideCompiler(guide_vocabulary())
+    try:
+        await compiler.ready(GOOD)
+        for number in range(4):  # after these the compiler knows that guides take long
+            with pytest.raises(GuideError):
+                await compiler.ready(explosive(number))
+        flood = [asyncio.create_task(compiler.ready(explosive(number))) for number in range(10, 60)]
+        await asyncio.sleep(0.2)
+        shed = [task for task in flood if task.done() and isinstance(task.exception(), EngineOverloaded)]
+        assert len(shed) > 30
+        for task in flood:
+            task.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+        begun = time.perf_counter()
+        assert await compiler.ready(Guide("regex", "z[a-f]{3}"))
+        assert time.perf_counter() - begun < 8
+    finally:
+        compiler.close()
+
+
+async def test_an_explosive_guide_is_remembered(compiler) -> None:
+    with pytest.raises(GuideError):
+        await compiler.ready(explosive(99))
+    begun = time.perf_counter()
+    with pytest.raises(GuideError):
+        await compiler.ready(explosive(99))
+    assert time.perf_counter() - begun < 0.1

@@ -6,7 +6,7 @@ import base64
 import json
 
 import pytest
-from isogloss.engine.api import EngineFailure, GenerationRequest, Guide, Sampling, Stopping
+from isogloss.engine.api import GenerationRequest, Guide, GuideError, Sampling, Stopping
 from isogloss.engine.scripted import HINT
 
 DIGITS = Guide("regex", "[0-9]{3}")
@@ -72,6 +72,6 @@ async def test_a_guide_that_breaks_fails_alone(engine, compiler, monkeypatch) ->
     await compiler.ready(MANY)
     monkeypatch.setattr("isogloss.engine.guides.matcher._SLOWEST", -1.0)
     request = GenerationRequest("r", [1], Stopping(5), guide=MANY)
-    with pytest.raises(EngineFailure):
+    with pytest.raises(GuideError):
         [event async for event in engine.generate(request)]
     assert engine.status().running == 0

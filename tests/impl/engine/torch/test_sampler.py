@@ -103,24 +103,55 @@ def test_logits_are_left_as_they_were():
     assert torch.equal(logits, before)
 
 
-def test_frequencies_follow_the_distribution():
-    """Chi-square over 20000 draws of a filtered distribution, with fixed seeds."""
-    sampling = Sampling(temperature=1.3, top_p=0.9, top_k=12, seed=5)
-    row = sampler_row(sampling, [0], 0, None)
+CONTROLS = {
+    "nothing": Sampling(seed=5),
+    "temperature": Sampling(temperature=0.6, seed=5),
+    "a high temperature": Sampling(temperature=1.9, seed=5),
+    "top_k": Sampling(top_k=5, seed=5),
+    "top_p": Sampling(top_p=0.8, seed=5),
+    "min_p": Sampling(min_p=0.2, seed=5),
+    "logit_bias": Sampling(logit_bias={3: 2.5, 7: -100.0}, seed=5),
+    "presence_penalty": Sampling(presence_penalty=1.5, seed=5),
+    "frequency_penalty": Sampling(frequency_penalty=0.9, seed=5),
+    "repetition_penalty": Sampling(repetition_penalty=1.7, seed=5),
+    "everything": Sampling(
+        temperature=1.3,
+        top_p=0.9,
+        top_k=12,
+        min_p=0.02,
+        presence_penalty=0.3,
+        frequency_penalty=0.2,
+        repetition_penalty=1.2,
+        logit_bias={3: 1.0},
+        seed=5,
+    ),
+}
+
+
+@pytest.mark.parametrize("sampling", CONTROLS.values(), ids=CONTROLS)
+def test_frequencies_follow_the_distribution(sampling):
+    """Chi-square over 20000 draws of each control, with fixed seeds, after a prompt and some output."""
+    prompt, output = [0, 4], [2, 2, 9]
+    row = sampler_row(sampling, prompt, 0, None)
+    for token in output if row.history is not None else ():
+        row.history.add(token)
     logits = logits_of(3)
-    expected = np.array(reference_weights(logits[0].tolist(), row, [0], []))
+    expected = np.array(reference_weights(logits[0].tolist(), row, prompt, output))
     draws = 20_000
-    rows = [row] * 500
     counts = np.zeros(V)
     for _ in range(draws // 500):
-        for pick in sample(logits.expand(500, V), rows):
+        for pick in sample(logits.expand(500, V), [row] * 500):
             counts[pick.token] += 1
     assert counts[expected == 0].sum() == 0
-    kept = expected > 0
-    chi_square = (((counts - draws * expected) ** 2)[kept] / (draws * expected[kept])).sum()
-    # At most 11 degrees of freedom: one in a million lies above 50.
-    assert 4 <= kept.sum() <= 12
-    assert chi_square < 50
+    # Cells that expect fewer than five are counted together, as the test wants it.
+    small = (expected > 0) & (expected * draws < 5)
+    cells = [(counts[i], draws * expected[i]) for i in np.flatnonzero((expected > 0) & ~small)]
+    if small.any():
+        cells.append((counts[small].sum(), draws * expected[small].sum()))
+    chi_square = sum((seen - wanted) ** 2 / wanted for seen, wanted in cells if wanted > 0)
+    freedom = max(1, len(cells) - 1)
+    # Wilson and Hilferty: about one in a million lies above.
+    assert chi_square < freedom * (1 - 2 / (9 * freedom) + 4.75 * math.sqrt(2 / (9 * freedom))) ** 3
 
 
 @pytest.mark.parametrize("width", [255, 256, 257, 1000, 5000])
