@@ -195,7 +195,7 @@ class _Worker:
         """Send what it works with. Raises EOFError or OSError if it does not become ready in time."""
         self._connection.send(vocabulary)
         if not self._connection.poll(seconds):
-            self.kill()
+            self._give_up()
             raise TimeoutError("a worker for guides does not start")
         self._connection.recv_bytes()
 
@@ -208,13 +208,16 @@ class _Worker:
                 return answer
         except (EOFError, ConnectionError):
             pass
-        self.kill()
+        self._give_up()
         return None
 
     def kill(self) -> None:
-        """End it."""
+        """End it, from any thread. The connection is left to the thread that may be listening to it."""
         self._process.kill()
         self._process.wait()
+
+    def _give_up(self) -> None:
+        self.kill()
         self._connection.close()
 
 
