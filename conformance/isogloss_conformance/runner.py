@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Protocol
 
 from isogloss_conformance.checks import Check, Step
 from isogloss_conformance.effects import EffectsStep
 from isogloss_conformance.faults import FaultsStep
 from isogloss_conformance.fuzzing import FuzzStep
-from isogloss_conformance.results import Result
+from isogloss_conformance.results import Result, Status
 from isogloss_conformance.rules import RulesStep
 from isogloss_conformance.session import Session
 from isogloss_conformance.smoke import SmokeStep
@@ -43,10 +44,13 @@ PARALLEL = frozenset({"rules"})
 
 
 class Runner:
-    """The checks of one run."""
+    """The checks of one run. `known` has the reasons of deviations by check."""
 
-    def __init__(self, session: Session, steps: Sequence[MakeStep] = STEPS) -> None:
+    def __init__(
+        self, session: Session, steps: Sequence[MakeStep] = STEPS, known: Mapping[str, str] | None = None
+    ) -> None:
         self._session = session
+        self._known = known or {}
         made = [step(session) for step in steps]
         self.checks: list[Check] = [check for step in made for check in step.checks()]
 
@@ -61,7 +65,7 @@ class Runner:
         for step in steps:
             mine = [check for check in self.checks if check.step == step]
             yield from (check.disabled() for check in mine if not self._is_wanted(check))
-            yield from self._run([check for check in mine if self._is_wanted(check)], step)
+            yield from map(self._marked, self._run([check for check in mine if self._is_wanted(check)], step))
 
     def _run(self, checks: list[Check], step: str) -> Iterator[Result]:
         jobs = self._session.options.jobs if step in PARALLEL else 1
@@ -70,6 +74,12 @@ class Runner:
         else:
             with ThreadPoolExecutor(jobs) as pool:
                 yield from pool.map(Check.run, checks)
+
+    def _marked(self, result: Result) -> Result:
+        """The same result, with the reason if it is a known deviation."""
+        if result.status is not Status.FAIL or result.id not in self._known:
+            return result
+        return replace(result, deviation=self._known[result.id])
 
     def _is_wanted(self, check: Check) -> bool:
         steps = self._session.options.steps

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import isogloss_api
 import pytest
-from isogloss_conformance.client import Client
 from isogloss_conformance.completeness import completeness
-from isogloss_conformance.discover import discover
 from isogloss_conformance.results import Status
 from isogloss_conformance.runner import Runner
-from isogloss_conformance.session import Options, Session
-from support.server import KEY, Server
+from isogloss_conformance.session import Session
 
 UNPROVABLE = {
     "nim": {"completions/prompt/not_empty"},
@@ -34,7 +30,7 @@ returns nothing, a fault of Atoma that no rule of its document costs."""
 UNPROVABLE_STREAMS = {"streams/keepalive", "streams/usage_asked", "streams/usage_unasked"}
 """What takes patience, and what only a dialect with `stream_options` has."""
 NEEDS_OPTIONS = ("unauthorized", "quota_exceeded", "overloaded", "timeout", "engine_failure")
-"""Faults that a plain run cannot provoke everywhere; `test_faults_that_take_options` has them."""
+"""Faults that a plain run cannot provoke everywhere; `test_statuses` has them."""
 
 
 @pytest.mark.parametrize("dialect", UNPROVABLE)
@@ -50,16 +46,3 @@ def test_every_entry_has_its_verdict_or_its_reason(session: Callable[..., Sessio
     assert {name for name in skipped if not name.endswith(NEEDS_OPTIONS)} <= UNPROVABLE[dialect] | UNPROVABLE_STREAMS
     assert all(result.got.startswith("unprovable: ") for result in results if result.status is Status.SKIP)
     assert {result.got for result in results if result.status is Status.DISABLED} == set()
-
-
-@pytest.mark.parametrize("dialect", UNPROVABLE)
-def test_faults_that_take_options(narrow: Server, dialect: str) -> None:
-    document = isogloss_api.document(dialect)
-    client = Client(f"{narrow.url}/{dialect}", key=KEY)
-    options = Options(steps=("faults",), patience=5, flood=8)
-    session = Session(document, client, discover(document, client), options)
-    place = f"{dialect}/{session.main.name}/fault/"
-    results = {result.id.removeprefix(place): result for result in Runner(session).run()}
-    for fault in ("unauthorized", "quota_exceeded", "timeout", "engine_failure", "engine_refused"):
-        assert results[fault].status is Status.PASS, results[fault].got
-    client.close()

@@ -15,6 +15,9 @@ _NEVER = 1e-20
 """Tokens this much less likely than the favourite are left out where tokens are sorted."""
 
 
+_SMALLEST = float(np.finfo(np.float64).tiny)
+_HIGHEST = 1e300
+"""What a penalty raises a logit to at most."""
 _NOT_DRAWN = random.Random(0)  # noqa: S311 (no secret)
 """Stands where nothing is drawn: to seed one takes longer than a whole greedy token."""
 
@@ -81,8 +84,11 @@ class _Penalties:
         """Repetition counts the prompt too; presence and frequency only what was generated."""
         sampling = self._sampling
         seen = logits[self._seen]
-        factor = sampling.repetition_penalty
-        logits[self._seen] = np.where(seen > 0, seen / factor, seen * factor)
+        # A factor near 0 raises without bound; 0 itself is what a smaller one than doubles hold has become.
+        factor = max(sampling.repetition_penalty, _SMALLEST)
+        with np.errstate(over="ignore"):
+            raised = np.minimum(seen / factor, _HIGHEST)
+            logits[self._seen] = np.where(seen > 0, raised, seen * factor)
         logits -= sampling.frequency_penalty * self._counts
         logits -= sampling.presence_penalty * (self._counts > 0)
 
