@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from isogloss.engine.infill import Infill
+from isogloss.engine.media import MediaInput, MediaProcessor
 
 FinishReason = Literal["stop", "length"]
 
@@ -137,6 +138,8 @@ class GenerationRequest:
     """The same for the tokens of the prompt."""
     adapter: str | None = None
     """One of the card's adapters; None is the model alone."""
+    media: MediaInput | None = None
+    """What the engine's own processor made of the prompt's media; the prompt is the one that came with it."""
     skip_special_tokens: bool = True
     priority: int = 0
     """Lower starts earlier; equal priorities start in order of arrival."""
@@ -245,6 +248,10 @@ class ModelCard:
     """The model's own setting for requests that say nothing; 0 keeps all tokens, None says nothing either."""
     adapters: tuple[str, ...] = ()
     """Names of adapters, which requests use in place of the model's."""
+    tool_format: str | None = None
+    """How the model writes calls of functions, by its name in `engine.chat`; None if it calls none."""
+    reasoning_format: str | None = None
+    """How the model marks what it thinks, by its name in `engine.chat`; None if that is not told apart."""
 
     def adapter(self, model: str) -> str | None:
         """The adapter that a request for a model of this name wants; None for the model alone."""
@@ -303,12 +310,19 @@ class Tokenizer(Protocol):
         ...
 
     def encode_chat(
-        self, messages: Sequence[Mapping[str, object]], *, arguments: Mapping[str, object] | None = None
+        self,
+        messages: Sequence[Mapping[str, object]],
+        *,
+        tools: Sequence[Mapping[str, object]] = (),
+        arguments: Mapping[str, object] | None = None,
     ) -> list[int]:
         """Token ids of a conversation in the model's own chat template, up to where the assistant's next turn begins.
 
-        A message has `role` and `content` (both texts), and perhaps `tool_calls` and `tool_call_id` as OpenAI writes
-        them. Of `arguments`, those reach the template that it may know. Raises ChatTemplateError.
+        A message has `role` and `content`, and perhaps `tool_calls` and `tool_call_id` as OpenAI writes them; so do
+        `tools`, the functions that the model may call. A content is a text, or, where there are media, a list of
+        `{"type": "text", "text": …}` and `{"type": "image"}` (or `video`, `audio`), each of which becomes one
+        placeholder for the processor. Of `arguments`, those reach the template that it may know. Raises
+        ChatTemplateError.
         """
         ...
 
@@ -336,6 +350,11 @@ class Engine(Protocol):
     @property
     def tokenizer(self) -> Tokenizer:
         """The model's tokenizer."""
+        ...
+
+    @property
+    def processor(self) -> MediaProcessor | None:
+        """Takes media into prompts; None if the model takes texts alone."""
         ...
 
     @property

@@ -65,7 +65,11 @@ class HFTokenizer:
         return self._encode(without_surrogates(text), add_special_tokens)
 
     def encode_chat(
-        self, messages: Sequence[Mapping[str, object]], *, arguments: Mapping[str, object] | None = None
+        self,
+        messages: Sequence[Mapping[str, object]],
+        *,
+        tools: Sequence[Mapping[str, object]] = (),
+        arguments: Mapping[str, object] | None = None,
     ) -> list[int]:
         """Token ids of a conversation, up to where the assistant's next turn begins. Raises ChatTemplateError.
 

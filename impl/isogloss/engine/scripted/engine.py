@@ -16,6 +16,7 @@ from isogloss.engine.api import (
     ModelCard,
 )
 from isogloss.engine.guides.compiler import GuideCompiler
+from isogloss.engine.media import MediaProcessor
 from isogloss.engine.scripted.model import tiny_model
 from isogloss.engine.scripted.script import read_script
 from isogloss.engine.scripted.source import Limits, ScriptedPool, ScriptedSource
@@ -68,6 +69,11 @@ class ScriptedEngine:
     def tokenizer(self) -> ByteTokenizer:
         """The tokenizer, without any script's own tokens."""
         return self._tokenizer
+
+    @property
+    def processor(self) -> MediaProcessor | None:
+        """Takes media into prompts; None if the model takes texts alone."""
+        return None
 
     @property
     def features(self) -> frozenset[str]:

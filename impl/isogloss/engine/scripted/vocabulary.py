@@ -110,7 +110,11 @@ class ByteTokenizer:
         return [*chain.from_iterable(map(_PIECE_IDS.__getitem__, pieces))]
 
     def encode_chat(
-        self, messages: Sequence[Mapping[str, object]], *, arguments: Mapping[str, object] | None = None
+        self,
+        messages: Sequence[Mapping[str, object]],
+        *,
+        tools: Sequence[Mapping[str, object]] = (),
+        arguments: Mapping[str, object] | None = None,
     ) -> list[int]:
         """Token ids of a conversation in a template of its own, which takes any role and no arguments."""
         return self.encode("".join(map(_turn, messages)) + "<|assistant|>\n")

@@ -21,6 +21,7 @@ from isogloss.engine.api import (
 )
 from isogloss.engine.guides.compiler import GuideCompiler
 from isogloss.engine.guides.vocabulary import Vocabulary
+from isogloss.engine.media import MediaProcessor
 from isogloss.engine.text import TextStage
 from isogloss.engine.tokenizer import HFTokenizer, without_limits
 from isogloss.engine.torch.core import EngineCore
@@ -68,6 +69,11 @@ class TorchEngine:
     def tokenizer(self) -> Tokenizer:
         """The model's tokenizer. There once the engine is started."""
         return self._started.tokenizer
+
+    @property
+    def processor(self) -> MediaProcessor | None:
+        """Takes media into prompts; None if the model takes texts alone."""
+        return None
 
     @property
     def features(self) -> frozenset[str]:
