@@ -338,7 +338,7 @@ class ChunkChoice(TypedDict, closed=True):
     The place of the sequence.
     """
     delta: ChunkDelta
-    logprobs: ChatLogprobs | None
+    logprobs: NotRequired[ChatLogprobs | None]
     finish_reason: ChatFinishReason | None
 
 
