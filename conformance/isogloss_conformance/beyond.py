@@ -19,12 +19,15 @@ Json = Any
 MESSAGES_CHARS = 4 * 2**20
 STOP_CHARS = 1024
 DEPTH = 12
+ADDRESS_CHARS = 4096
 
 
 def bodies_beyond(session: Session, forecaster: Forecaster, entry: Entry) -> Iterator[Json]:
     """At most one body that breaks a rule on this server, and no other."""
     if entry.kind == "rule":
-        bodies = ({**session.minimal, **patch} for patch in _patches(session.facts.context_length))
+        known = session.request_schema["properties"].keys()
+        patches = (patch for patch in _patches(session.facts.context_length) if patch.keys() <= known)
+        bodies = ({**session.minimal, **patch} for patch in patches)
         yield from islice((body for body in bodies if forecaster.breaks_alone(entry.id, body)), 1)
 
 
@@ -32,6 +35,7 @@ def _patches(context_length: int | None) -> Iterator[dict[str, Json]]:
     """The cheapest first."""
     yield {"stop": ["a" * STOP_CHARS] * 33}
     yield {"tools": [{"type": "function", "function": {"name": "f", "parameters": _nested(DEPTH)}}]}
+    yield {"messages": [{"role": "user", "content": [{"image_url": "a" * (ADDRESS_CHARS + 1)}]}]}
     yield {"prompt": [1] * 1025, "prompt_logprobs": -1, "max_tokens": 1}
     yield {"prompt": [[1] * 64] * 64, "n": 16, "prompt_logprobs": 20, "max_tokens": 1}
     if context_length is not None:

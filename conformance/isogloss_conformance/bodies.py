@@ -15,6 +15,9 @@ BYSTANDERS: tuple[tuple[str, Json], ...] = (("presence_penalty", 0.5), ("seed", 
 MADE_UP = frozenset({"type", "required", "additionalProperties"})
 """Keywords whose accepted bodies may be made up in whole."""
 WORK = "max_tokens"
+STOP = "stop"
+SOON = [" ", "e", "a", "\n"]
+"""Texts of which one comes soon, whatever a model says."""
 
 
 class Bodies:
@@ -26,12 +29,18 @@ class Bodies:
         self._served = {name: model for name, node in properties.items() if node.get("x-served") == "model"}
 
     def small(self, entry: Entry, body: Json) -> Json:
-        """An accepted body for the served model with one token to generate, unless the entry is about that."""
-        body = self._for_model(entry, body)
-        if WORK not in self._properties or _is_about(entry, WORK):
-            return body
-        smaller = {**body, WORK: 1}
-        return smaller if self._fault(smaller) == self._fault(body) else body
+        """An accepted body for the served model with little to generate: one token, or up to a text that comes soon."""
+        return self._short(entry, self._for_model(entry, body))
+
+    def _short(self, entry: Entry, body: Json) -> Json:
+        return self._with(entry, body, WORK, 1) or self._with(entry, body, STOP, SOON) or body
+
+    def _with(self, entry: Entry, body: Json, name: str, value: Json) -> Json:
+        """The body with a field more, if the entry is not about that field and the verdict stays."""
+        if name not in self._properties or _is_about(entry, name):
+            return None
+        variant = {**body, name: value}
+        return variant if self._fault(variant) == self._fault(body) else None
 
     def _for_model(self, entry: Entry, body: Json) -> Json:
         """A made-up name of the model says nothing about an entry that asks for any name."""
@@ -41,18 +50,25 @@ class Bodies:
         return {**body, **served}
 
     def alone_and_beside(self, entry: Entry, body: Json) -> Iterator[Json]:
-        """A refused body, and again with an unrelated valid field: the error must not move."""
-        yield body
-        beside = self._beside(entry, body) if isinstance(body, dict) else None
+        """A refused body, and again with an unrelated valid field: the error must not move.
+
+        Short as the accepted ones, since a wrong server takes it.
+        """
+        if not isinstance(body, dict):
+            yield body
+            return
+        short = self._short(entry, body)
+        yield short
+        beside = self._beside(entry, short)
         if beside is not None:
             yield beside
 
     def _beside(self, entry: Entry, body: dict[str, Json]) -> Json:
         for name, value in BYSTANDERS:
-            if name in body or name not in self._properties or _is_about(entry, name):
+            if name in body:
                 continue
-            variant = {**body, name: value}
-            if self._fault(variant) == self._fault(body):
+            variant = self._with(entry, body, name, value)
+            if variant is not None:
                 return variant
         return None
 

@@ -8,8 +8,10 @@ from typing import Any
 
 from isogloss_conformance import laws
 from isogloss_conformance.client import Request, post
+from isogloss_conformance.discover import script_header
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecaster
+from isogloss_conformance.pictures import samples
 from isogloss_conformance.results import Outcome, Status
 from isogloss_conformance.session import Session
 
@@ -53,6 +55,27 @@ class Reply:
         return self.choices[0].get("finish_reason") if self.choices else None
 
     @property
+    def message(self) -> Mapping[str, Json]:
+        """The message of choice 0; empty if the dialect has none."""
+        found: Mapping[str, Json] = (self.choices[0].get("message") if self.choices else None) or {}
+        return found
+
+    @property
+    def calls(self) -> list[Mapping[str, Json]]:
+        """The calls of choice 0."""
+        return list(self.message.get("tool_calls") or ())
+
+    @property
+    def thought(self) -> str:
+        """What the model thought before choice 0, if the server tells."""
+        return self.message.get("reasoning_content") or ""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the prompt, as the server counts them; 0 if it does not say."""
+        return (self.body.get("usage") or {}).get("prompt_tokens") or 0
+
+    @property
     def completion_tokens(self) -> Json:
         """Tokens of all choices, as the server counts them."""
         return (self.body.get("usage") or {}).get("completion_tokens")
@@ -65,21 +88,26 @@ class Caller:
         self._session = session
         self._exchange = Exchange(session)
         self._forecaster = Forecaster(session)
-        self.fields = frozenset(session.request_schema["properties"])
+        self.media = samples(session.document)
+        """A small medium for each member of a content part that holds one."""
+        self.fields = frozenset(session.request_schema["properties"]) | self.media.keys()
+        """What a request may say, members of content parts that hold media included."""
+        self.scripted = session.facts.scripted
+        """Whether scripts are followed."""
 
-    def __call__(self, **fields: Json) -> Reply:
-        """One greedy call unless the fields say otherwise. Raises NoReply."""
+    def __call__(self, *, script: Json = None, **fields: Json) -> Reply:
+        """One greedy call unless the fields say otherwise, by a script if that is followed. Raises NoReply."""
         body = {**self._session.minimal, "temperature": 0, **fields}
-        request = post(self._session.main.path, body)
+        request = post(self._session.main.path, body, script_header(script if self.scripted else None))
         answer = self._session.client.send(request)
         if answer.status == 200 and isinstance(answer.json, dict):
             return Reply(answer.json, self._session.client.curl(request))
         raise NoReply(self._refused(request, body))
 
     def _refused(self, request: Request, body: Json) -> Outcome:
-        """A refusal for want of a feature is proper; any other is not."""
+        """A refusal for want of a feature is proper, any other is not; no answer says nothing."""
         forecast = self._forecaster.of(body)
         outcome = self._exchange.ask(request, self._session.main, forecast)
-        if forecast.lacks_feature and outcome.status is Status.UNSUPPORTED:
+        if outcome.status in (Status.UNSUPPORTED, Status.ERROR):
             return outcome
         return Outcome(Status.FAIL, "200", outcome.got, outcome.curl)

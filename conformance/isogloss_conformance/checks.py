@@ -27,6 +27,8 @@ class Check:
         started = time.perf_counter()
         try:
             outcome = self.look()
+        except OSError as error:  # of a bare connection
+            outcome = Outcome(Status.ERROR, got=f"no answer: {type(error).__name__}: {error}")
         except Exception:  # one broken check must not hide what the others find
             outcome = Outcome(Status.ERROR, got=traceback.format_exc(limit=-3))
         return self._result(outcome, time.perf_counter() - started)

@@ -1,4 +1,4 @@
-"""The command line: `run`, `replay`, `compare`, `mutants`.
+"""The command line: `run`, `replay`, `compare`, `board`, `mutants`.
 
 Exit codes: 0 all is well, 1 something does not hold (or differs), 2 the suite could not do its work.
 """
@@ -18,13 +18,13 @@ from typing import Any
 
 import isogloss_api
 
-from isogloss_conformance import badge, compare, deviations, junit, page, report
+from isogloss_conformance import badge, board, compare, deviations, junit, page, report
 from isogloss_conformance.client import Client
 from isogloss_conformance.completeness import completeness
 from isogloss_conformance.console import Screen
 from isogloss_conformance.deviations import DeviationsError
 from isogloss_conformance.discover import DiscoveryError, discover
-from isogloss_conformance.mutants.score import trials
+from isogloss_conformance.mutants.score import Upstream, trials
 from isogloss_conformance.report import Report, ReportError
 from isogloss_conformance.results import Status
 from isogloss_conformance.runner import STEPS, Runner
@@ -77,9 +77,14 @@ def _parser() -> argparse.ArgumentParser:
     both.set_defaults(run=_compare)
     both.add_argument("left", type=Path)
     both.add_argument("right", type=Path)
+    all_together = commands.add_parser("board", help="Show many reports on one page.", allow_abbrev=False)
+    all_together.set_defaults(run=_board)
+    all_together.add_argument("reports", type=Path, metavar="DIR", help="Folder with reports, at any depth.")
+    all_together.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="The page to write.")
     proof = commands.add_parser("mutants", help="Prove that the suite notices wrong servers.", allow_abbrev=False)
     proof.set_defaults(run=_mutants)
-    proof.add_argument("--base-url", required=True, help="The root of our own server with the scripted engine, no key.")
+    proof.add_argument("--base-url", required=True, help="The root of our own server, started as `make mutants` does.")
+    _add_key(proof)
     return parser
 
 
@@ -88,7 +93,7 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--server", metavar="NAME", help="Name of the server. Default: its Server header.")
     group.add_argument("--server-version", metavar="V", help="Its version. Default: as in the Server header.")
     group.add_argument("--model", help="Default: the first that /v1/models lists.")
-    group.add_argument("--api-key", help=f"Better in the environment, as {KEY_VARIABLE}.")
+    _add_key(group)
     group.add_argument("--header", action="append", default=[], metavar="NAME:VALUE", help="Sent with every request.")
     group.add_argument("--ca", metavar="FILE", help="Certificates of authorities to trust.")
     group.add_argument("--cert", metavar="FILE", help="Client certificate with its key.")
@@ -98,6 +103,10 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--set", action="append", default=[], metavar="NAME=N", help="A limit of the server by name.")
     group.add_argument("--patience", type=float, default=0.0, metavar="S", help="Wait so long for a timeout.")
     group.add_argument("--flood", type=int, default=0, metavar="N", help="Hold so many calls open at once.")
+
+
+def _add_key(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--api-key", help=f"Better in the environment, as {KEY_VARIABLE}.")
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
@@ -154,15 +163,32 @@ def _compare(options: argparse.Namespace) -> int:
     return 1 if count else 0
 
 
+def _board(options: argparse.Namespace) -> int:
+    found = board.rows(options.reports, options.output)
+    if not found:
+        raise UsageError(f"there is no report in {options.reports}")
+    options.output.write_text(board.board(found), encoding="utf-8")
+    Screen().say(f"{len(found)} reports: {options.output}")
+    return 0
+
+
 def _mutants(options: argparse.Namespace) -> int:
-    return 0 if Screen().trials(trials(options.base_url.rstrip("/"))) else 1
+    key = _key(options)
+    if key is None:
+        raise UsageError("some mutants let callers in without a key: the server must have one, and --api-key names it")
+    return 0 if Screen().trials(trials(Upstream(options.base_url.rstrip("/"), key))) else 1
+
+
+def _key(options: argparse.Namespace) -> str | None:
+    key: str | None = options.api_key or os.environ.get(KEY_VARIABLE)
+    return key
 
 
 def _client(options: argparse.Namespace, base_url: str) -> Client:
     try:
         return Client(
             base_url,
-            key=options.api_key or os.environ.get(KEY_VARIABLE),
+            key=_key(options),
             headers=dict(_pair(text, ":") for text in options.header),
             timeout=options.timeout,
             authorities=options.ca,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -78,17 +79,16 @@ class Client:
         self._own = {"Accept": "*/*", "User-Agent": "isogloss-conformance", **(headers or {})}
         self._key = {"Authorization": f"Bearer {key}"} if key else {}
         self.keyed = key is not None
-        self.ca = authorities
-        """File with the certificates of authorities, if one was named."""
-        context = ssl.create_default_context(cafile=self.ca)
+        self.tls = ssl.create_default_context(cafile=authorities)
+        """Whom to trust, and who we are."""
         if certificate is not None:
-            context.load_cert_chain(certificate)
+            self.tls.load_cert_chain(certificate)
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        self._http = httpx.Client(timeout=timeout, verify=context, trust_env=False, limits=limits)
+        self._http = httpx.Client(timeout=timeout, verify=self.tls, trust_env=False, limits=limits)
 
-    def headers(self) -> dict[str, str]:
-        """What goes with every request, the key included."""
-        return {**self._own, **self._key}
+    def headers(self, *, with_key: bool = True) -> dict[str, str]:
+        """What goes with every request."""
+        return {**self._own, **(self._key if with_key else {})}
 
     def key_headers(self) -> dict[str, str]:
         """The header that carries the key; empty without one."""
@@ -96,12 +96,17 @@ class Client:
 
     def send(self, request: Request, *, with_key: bool = True) -> Answer:
         """Send one request. Never raises for what the server does."""
-        headers = {**self._own, **(self._key if with_key else {}), **request.headers}
+        return self._sent(self.base_url, request, {**self.headers(with_key=with_key), **request.headers})
+
+    def ask_root(self, path: str) -> Answer:
+        """GET a path of the host itself, whatever prefix `base_url` has."""
+        parts = urlsplit(self.base_url)
+        return self._sent(f"{parts.scheme}://{parts.netloc}", Request("GET", path, headers={}), self.headers())
+
+    def _sent(self, base: str, request: Request, headers: Mapping[str, str]) -> Answer:
         started = time.perf_counter()
         try:
-            answer = self._http.request(
-                request.method, self.base_url + request.path, content=request.body, headers=headers
-            )
+            answer = self._http.request(request.method, base + request.path, content=request.body, headers=headers)
         except httpx.HTTPError as error:
             waited = time.perf_counter() - started
             return Answer(0, {}, b"", waited, f"no answer: {type(error).__name__}: {error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,11 @@ def _count(value: Json) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
+def script_header(script: Json) -> dict[str, str]:
+    """The header that makes an engine follow a script; none without a script."""
+    return {} if script is None else {SCRIPT: base64.b64encode(json.dumps(script).encode()).decode()}
+
+
 class _Prober:
     """Uses each feature once and looks whether the server says that it has none."""
 
@@ -120,9 +126,8 @@ class _Prober:
         """Whether a broken script is refused: only an engine that follows scripts looks at it."""
         if "engine_refused" not in self._faults:
             return False
-        header = {"Content-Type": "application/json", SCRIPT: base64.b64encode(b"[]").decode()}
-        plain = post(self._operation.path, {**self._pairs.minimal, "max_tokens": 1})
-        answer = self._client.send(Request("POST", plain.path, plain.body, header))
+        body = {**self._pairs.minimal, "max_tokens": 1}
+        answer = self._client.send(post(self._operation.path, body, script_header([])))
         return answer.status == self._faults.status("engine_refused")
 
 

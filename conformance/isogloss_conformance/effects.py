@@ -7,13 +7,15 @@ are equal or they are not.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from isogloss_conformance.call_effects import CALL_EFFECTS
 from isogloss_conformance.caller import Caller, NoReply
 from isogloss_conformance.checks import Check
+from isogloss_conformance.effect import Effect, unequal
+from isogloss_conformance.media_effects import MEDIA_EFFECTS
 from isogloss_conformance.results import Outcome, Status
 from isogloss_conformance.session import Session
 
@@ -24,17 +26,6 @@ FORCED = {A: 100}
 RIVALS = {str(token): 100 for token in range(33, 97)}
 """Tokens among which a model is at a loss: none is ahead by a penalty of 2 for long."""
 SEEDS = range(1, 6)
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What fields must do. `look` says in words what they fail to do, or None. It may raise NoReply."""
-
-    name: str
-    sentence: str
-    fields: tuple[str, ...]
-    """All must be known to the dialect."""
-    look: Callable[[Caller], str | None]
 
 
 class EffectsStep:
@@ -65,17 +56,17 @@ class EffectsStep:
 def _max_tokens(call: Caller) -> str | None:
     reply = call(max_tokens=3)
     if reply.finish_reason == "length":
-        return _unequal("completion_tokens", reply.completion_tokens, 3)
+        return unequal("completion_tokens", reply.completion_tokens, 3)
     return None if reply.completion_tokens <= 3 else f"{reply.completion_tokens} tokens came"
 
 
 def _greedy(call: Caller) -> str | None:
-    return _unequal("the second text", call(max_tokens=8).text, call(max_tokens=8).text)
+    return unequal("the second text", call(max_tokens=8).text, call(max_tokens=8).text)
 
 
 def _only_the_likeliest(call: Caller, **fields: Json) -> str | None:
     """With this field sampling is left no choice."""
-    return _unequal("the text", call(max_tokens=8, temperature=1, **fields).text, call(max_tokens=8).text)
+    return unequal("the text", call(max_tokens=8, temperature=1, **fields).text, call(max_tokens=8).text)
 
 
 def _seed(call: Caller) -> str | None:
@@ -88,14 +79,14 @@ def _seed(call: Caller) -> str | None:
 
 def _n(call: Caller) -> str | None:
     reply = call(max_tokens=2, temperature=1, n=3)
-    return _unequal("the indexes", sorted(choice.get("index") for choice in reply.choices), [0, 1, 2])
+    return unequal("the indexes", sorted(choice.get("index") for choice in reply.choices), [0, 1, 2])
 
 
 def _stop(call: Caller) -> str | None:
     said = call(max_tokens=12).text
     word = said[len(said) // 2 : len(said) // 2 + 3]
     reply = call(max_tokens=12, stop=[word])
-    return _unequal("the text", reply.text, said[: said.index(word)]) or _unequal(
+    return unequal("the text", reply.text, said[: said.index(word)]) or unequal(
         "finish_reason", reply.finish_reason, "stop"
     )
 
@@ -104,18 +95,18 @@ def _include_stop(call: Caller) -> str | None:
     said = call(max_tokens=12).text
     word = said[len(said) // 2 : len(said) // 2 + 3]
     reply = call(max_tokens=12, stop=[word], include_stop_str_in_output=True)
-    return _unequal("the text", reply.text, said[: said.index(word)] + word)
+    return unequal("the text", reply.text, said[: said.index(word)] + word)
 
 
 def _ignore_eos(call: Caller) -> str | None:
-    return _unequal("completion_tokens", call(max_tokens=24, ignore_eos=True).completion_tokens, 24)
+    return unequal("completion_tokens", call(max_tokens=24, ignore_eos=True).completion_tokens, 24)
 
 
 def _bias(call: Caller) -> str | None:
     once, often = call(max_tokens=1, logit_bias=FORCED).text, call(max_tokens=4, logit_bias=FORCED).text
     if once == call(max_tokens=1, logit_bias={B: 100}).text:
         return f"two tokens forced by a bias of 100 give one text, {once!r}"
-    return _unequal("a token forced four times", often.replace(" ", ""), 4 * once.replace(" ", ""))
+    return unequal("a token forced four times", often.replace(" ", ""), 4 * once.replace(" ", ""))
 
 
 def _penalty(field: str, call: Caller) -> str | None:
@@ -146,13 +137,13 @@ def _logprobs(call: Caller) -> str | None:
 def _chat_logprobs(call: Caller) -> str | None:
     content = (call(max_tokens=3, logprobs=True, top_logprobs=2).choices[0].get("logprobs") or {}).get("content") or []
     sizes = {len(item.get("top_logprobs") or ()) for item in content}
-    return _unequal("the numbers of alternatives", sizes, {2})
+    return unequal("the numbers of alternatives", sizes, {2})
 
 
 def _prompt_logprobs(call: Caller) -> str | None:
     reply = call(max_tokens=1, prompt_logprobs=1)
     found = reply.choices[0].get("prompt_logprobs") or ()
-    return _unequal("the entries", len(found), (reply.body.get("usage") or {}).get("prompt_tokens"))
+    return unequal("the entries", len(found), (reply.body.get("usage") or {}).get("prompt_tokens"))
 
 
 def _token_ids(call: Caller) -> str | None:
@@ -186,10 +177,6 @@ def _json_schema(call: Caller) -> str | None:
     return None if fits and text else f"the text is {text!r}"
 
 
-def _unequal(what: str, got: Json, wanted: Json) -> str | None:
-    return None if got == wanted else f"{what}: {got!r}, not {wanted!r}"
-
-
 def _effects() -> Iterator[Effect]:
     yield Effect("max_tokens", "max_tokens bounds the completion.", ("max_tokens",), _max_tokens)
     yield Effect("temperature", "At temperature 0 two calls give one text.", ("temperature",), _greedy)
@@ -221,4 +208,4 @@ def _effects() -> Iterator[Effect]:
     yield Effect("response_format", "The completion fits the schema.", ("response_format",), _json_schema)
 
 
-EFFECTS = tuple(_effects())
+EFFECTS = (*_effects(), *CALL_EFFECTS, *MEDIA_EFFECTS)

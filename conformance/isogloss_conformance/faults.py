@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -17,9 +16,10 @@ from isogloss_spec.pairs import NoPair, Pairs
 from isogloss_conformance.beyond import bodies_beyond
 from isogloss_conformance.checks import Check
 from isogloss_conformance.client import Request, post
-from isogloss_conformance.discover import SCRIPT
+from isogloss_conformance.discover import script_header
 from isogloss_conformance.exchange import Exchange, only
 from isogloss_conformance.forecast import Forecaster
+from isogloss_conformance.media_refusals import MediaRefusals
 from isogloss_conformance.oracle import GUIDE_FAULT
 from isogloss_conformance.patience import Flood, slow_request
 from isogloss_conformance.requirements import requirement
@@ -45,6 +45,7 @@ GUIDES: tuple[dict[str, Json], ...] = (
     {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "nonsense"}}}},
 )
 """Guides that no library can follow, each in one field."""
+MEDIA_FAULT = "media_refused"
 Probe = Callable[[Operation], Iterator[Outcome]]
 
 
@@ -59,6 +60,7 @@ class FaultsStep:
         self._forecaster = Forecaster(session)
         self._pairs = Pairs(session.document, session.main.id, model=session.facts.model)
         self._flood = Flood(session)
+        self._media = MediaRefusals(session, self._exchange, self._forecaster)
         self._probes: Mapping[str, Probe] = {
             "malformed_json": self._malformed,
             "unsupported_media_type": self._media_types,
@@ -92,6 +94,8 @@ class FaultsStep:
             return heaviest(probe(operation))
         if entry.keyword.endswith(GUIDE_FAULT):
             return heaviest(self._guides(entry.keyword, operation))
+        if entry.keyword.endswith(MEDIA_FAULT):
+            return heaviest(self._media.outcomes(entry.keyword, operation))
         if request_schema_name(self._session.document, operation) is None:
             return self._exchange.refused(_plain(operation), operation, Fault(entry.keyword))
         return heaviest(self._by_rule(entry, operation))
@@ -110,7 +114,7 @@ class FaultsStep:
             if rule.kind == "fault" or rule.fault != entry.keyword:
                 continue
             for body in self._refused_by(rule):
-                forecast = self._forecaster.of(body)
+                forecast = self._forecaster.meant(rule, body)
                 if [fault.name for fault in forecast.faults] == [entry.keyword] and not forecast.success:
                     yield self._exchange.ask(post(operation.path, body), operation, forecast)
                     return
@@ -204,8 +208,7 @@ class FaultsStep:
 
     def _scripted(self, operation: Operation, script: Json, fault: str) -> Iterator[Outcome]:
         if self._session.facts.scripted:
-            header = base64.b64encode(json.dumps(script).encode()).decode()
-            request = post(operation.path, self._session.minimal, {SCRIPT: header})
+            request = post(operation.path, self._session.minimal, script_header(script))
             yield self._exchange.refused(request, operation, Fault(fault))
         else:
             yield _unprovable("it takes an engine that follows scripts")
@@ -227,12 +230,11 @@ class FaultsStep:
             yield _unprovable("it takes many calls at once: give --flood")
             return
         status = self._session.faults.status(fault)
-        request, answers = self._flood.answers()
-        met = next((answer for answer in answers if answer.status == status), None)
+        met = self._flood.met(status)
         if met is None:
-            yield _unprovable(f"{len(answers)} calls at once were not refused with {status}")
+            yield _unprovable(f"{self._session.options.flood} calls at once were not refused with {status}")
         else:
-            yield self._exchange.judged(request, met, operation, only(Fault(fault, values={"retry_after": 1})))
+            yield self._exchange.judged(*met, operation, only(Fault(fault, values={"retry_after": 1})))
 
 
 def _plain(operation: Operation) -> Request:

@@ -8,6 +8,7 @@ cannot be a reason to refuse; one that fails with the kindest must be.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,11 @@ from isogloss_spec.context import Context
 from isogloss_spec.faults import ErrorAnswer, Fault, param_of
 from isogloss_spec.features import Features
 from isogloss_spec.judge import Judge, Verdict
+from isogloss_spec.ledger import Entry
 from isogloss_spec.rules import Rule, RuleError
 
 from isogloss_conformance.client import Answer
+from isogloss_conformance.media import Media
 from isogloss_conformance.oracle import GUIDE_FAULT, Expected, difference
 from isogloss_conformance.session import Session
 
@@ -58,6 +61,7 @@ class Forecaster:
         self.judge = Judge(session.document, session.main.id, models=[facts.model], features=facts.features)
         self._features = Features(session.document, session.request_schema)
         self._guide_fault = next((name for name in session.document["x-faults"] if name.endswith(GUIDE_FAULT)), None)
+        self._media = Media(session.document)
         self._prompt_rules = [rule for rule in self.judge.rules if rule.stage == "prompt"]
 
     def of(self, body: Json) -> Forecast:
@@ -94,7 +98,16 @@ class Forecaster:
             possible.append(_fault(rule))
             if not _holds(rule, self._variables(verdict, kind)):
                 return Forecast(False, tuple(possible))
-        return Forecast(True, (*possible, *self._guide_faults(body)))
+        return Forecast(True, (*possible, *self._guide_faults(body), *self._media.faults(self._features.wanted(body))))
+
+    def meant(self, entry: Entry, body: Json) -> Forecast:
+        """What must be answered to a body that breaks one entry and no other."""
+        if entry.rule is not None and entry.rule["stage"] == "prompt":
+            return self.broken(entry.id, body)
+        found = self.of(body)
+        if entry.kind == "media" and found.success:
+            return Forecast(False, tuple(self._media.faults(self._features.wanted(body))))
+        return found
 
     def _guide_faults(self, body: Mapping[str, Json]) -> Iterator[Fault]:
         """What the engine may say of the guides of a body, for each field that may hold one."""
@@ -117,11 +130,12 @@ class Forecaster:
         """The kindest and the harshest figures."""
         prompts = list(_prompts(body))
         length = self._session.facts.context_length
-        flaw = 0 if _is_plain(body.get("messages")) else 1
+        told = 4 * len(json.dumps(body["tools"])) if body.get("tools") else 0  # a template may write functions out
+        flaw = 0 if self._is_plain(body.get("messages")) else 1
         kind: Context = {**self._exact(body, length or LARGEST), **_tokens([_fewest(prompt) for prompt in prompts])}
         harsh: Context = {
             **self._exact(body, length or SMALLEST_VOCABULARY),
-            **_tokens([_most(prompt) for prompt in prompts]),
+            **_tokens([_most(prompt) + told for prompt in prompts]),
             "vocab_size": SMALLEST_VOCABULARY,
             "layers": 1,
             "hidden_size": 1,
@@ -131,8 +145,18 @@ class Forecaster:
         }
         return kind, harsh
 
+    def _is_plain(self, messages: Json) -> bool:
+        """Whether there is nothing in messages that a rule could object to: texts and media of the user."""
+        return all(
+            message.keys() == {"role", "content"}
+            and message["role"] == "user"
+            and (self._media.is_content(message["content"]) or _is_text(message["content"]))
+            for message in messages or ()
+        )
+
     def _exact(self, body: Mapping[str, Json], length: int) -> Context:
         """What can be counted from outside, and the kindest of what cannot."""
+        parts, address_chars = self._media.figures(body.get("messages"))
         return {
             "max_token_id": max(_token_ids(body.get("prompt")), default=-1),
             "context_length": length,
@@ -144,6 +168,8 @@ class Forecaster:
             "empty_messages": 0,
             "tool_messages_without_id": 0,
             "unreadable_parts": 0,
+            "media_parts": parts,
+            "media_address_chars": address_chars,
             "stop_chars": _chars(body.get("stop")),
             "server": {**_server(length), **self._session.options.settings},
         }
@@ -177,6 +203,10 @@ def _fault(rule: Rule) -> Fault:
     )
 
 
+def _is_text(content: Json) -> bool:
+    return isinstance(content, str) and bool(content)
+
+
 def _prompts(body: Mapping[str, Json]) -> Iterator[Json]:
     """Each prompt: a text, a list of token ids or a list of messages."""
     prompt = body.get("prompt", body.get("messages"))
@@ -198,18 +228,6 @@ def _most(prompt: Json) -> int:
     if isinstance(prompt, str):
         return len(prompt.encode("utf-8", "replace")) + 2
     return 4 * _chars(prompt) + TEMPLATE * (1 + len(prompt or ()))
-
-
-def _is_plain(messages: Json) -> bool:
-    """Whether there is nothing in messages that a rule could object to: texts of the user."""
-    return all(
-        message.keys() == {"role", "content"} and message["role"] == "user" and _is_text(message["content"])
-        for message in messages or ()
-    )
-
-
-def _is_text(content: Json) -> bool:
-    return isinstance(content, str) and bool(content)
 
 
 def _is_tokens(prompt: Json) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,9 +22,8 @@ from isogloss_conformance.oracle import Oracle, difference
 Json = Any
 LARGEST = {"max_tokens": 4, "n": 3, "min_tokens": 4}
 """What a fuzzed request may ask for at most, so that a real model is not kept busy."""
+WORK = "max_tokens"
 _RUN = "x-conformance-run"
-_ORACLES: dict[int, Oracle] = {}
-"""Oracles of runs in progress, by the number that the fuzzed copy of the document carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +48,40 @@ class FuzzReport:
     """Troubles of the run itself."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run in progress."""
+
+    oracle: Oracle
+    amounts: Mapping[str, int]
+    """What to fill in where a request names no amount: the server would take what it can, which may be a lot."""
+
+
+_RUNS: dict[int, _Run] = {}
+"""By the number that the fuzzed copy of the document carries."""
+
+
+def _run_of(case: Any) -> _Run | None:
+    return _RUNS.get(case.operation.schema.raw_schema.get(_RUN, -1))
+
+
+@schemathesis.hook
+def before_call(ctx: Any, case: Any, kwargs: Any) -> None:
+    """Keep a real model's answer short."""
+    run = _run_of(case)
+    if run is not None and isinstance(case.body, dict):
+        missing = {name: amount for name, amount in run.amounts.items() if case.body.get(name) is None}
+        case.body = {**case.body, **missing}
+
+
 @schemathesis.check
 def document_oracle(ctx: Any, response: Any, case: Any) -> None:
     """The answer is the one that the document gives for this body."""
-    oracle = _ORACLES.get(case.operation.schema.raw_schema.get(_RUN, -1))
+    run = _run_of(case)
     request = response.request
-    if oracle is None or not _is_json(request.headers.get("Content-Type", "")):
+    if run is None or not _is_json(request.headers.get("Content-Type", "")):
         return
-    expected = oracle.expect(request.method, case.operation.path, _raw(request.body))
+    expected = run.oracle.expect(request.method, case.operation.path, _raw(request.body))
     if expected is None:
         return
     wrong = difference(expected, response.status_code, _json(response))
@@ -90,8 +115,8 @@ def fuzz(
     headers: Mapping[str, str] | None = None,
 ) -> FuzzReport:
     """Fuzz every operation of a document at a server. The same seed sends the same requests."""
-    run = len(_ORACLES)
-    _ORACLES[run] = Oracle(document, models=models, features=features)
+    run = len(_RUNS)
+    _RUNS[run] = _Run(Oracle(document, models=models, features=features), _endless(document))
     try:
         schema = schemathesis.openapi.from_dict(
             _copy(document, models[0], run, keyed=bool(headers)),
@@ -102,7 +127,7 @@ def fuzz(
             _take(event, report)
         return report
     finally:
-        del _ORACLES[run]
+        del _RUNS[run]
 
 
 def _copy(document: Mapping[str, Json], model: str, run: int, *, keyed: bool) -> dict[str, Json]:
@@ -125,6 +150,16 @@ def _bound(schema: dict[str, Json], model: str) -> None:
     if "x-rules" in schema:
         for name in LARGEST.keys() & properties.keys():
             properties[name]["maximum"] = LARGEST[name]
+
+
+def _endless(document: Mapping[str, Json]) -> dict[str, int]:
+    """Amounts of fields whose defaults depend on the server, or do on a wrong one."""
+    nodes = [node for schema in document["components"]["schemas"].values() for node in _properties(schema)]
+    return {name: LARGEST[name] for name, node in nodes if name == WORK or (name in LARGEST and "x-computed" in node)}
+
+
+def _properties(schema: Mapping[str, Json]) -> Iterable[tuple[str, Mapping[str, Json]]]:
+    return schema.get("properties", {}).items() if "x-rules" in schema else ()
 
 
 def _config(base_url: str, examples: int, seed: int, headers: Mapping[str, str]) -> SchemathesisConfig:

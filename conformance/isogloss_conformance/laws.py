@@ -35,13 +35,13 @@ def constant(chunks: Sequence[Chunk]) -> str | None:
     return None
 
 
-def finished(chunks: Sequence[Chunk], choices: int) -> str | None:
-    """Indexes are 0 to choices - 1; each has one finish reason, in its last chunk."""
+def finished(chunks: Sequence[Chunk], wanted: int) -> str | None:
+    """Indexes are 0 to wanted - 1; each has one finish reason, in its last chunk."""
     reasons: dict[int, list[Json]] = {}
-    for choice in _choices(chunks):
+    for choice in choices(chunks):
         reasons.setdefault(choice.get("index", -1), []).append(choice.get("finish_reason"))
-    if sorted(reasons) != list(range(choices)):
-        return f"the indexes are {sorted(reasons)}, not 0 to {choices - 1}"
+    if sorted(reasons) != list(range(wanted)):
+        return f"the indexes are {sorted(reasons)}, not 0 to {wanted - 1}"
     for index, mine in reasons.items():
         if mine[-1] is None:
             return f"choice {index} ends without a finish reason"
@@ -52,7 +52,7 @@ def finished(chunks: Sequence[Chunk], choices: int) -> str | None:
 
 def text(chunks: Sequence[Chunk], index: int = 0) -> str:
     """The joined text of one choice, whole answers included."""
-    return "".join(_text(choice) for choice in _choices(chunks) if choice.get("index", 0) == index)
+    return "".join(_text(choice) for choice in choices(chunks) if choice.get("index", 0) == index)
 
 
 def equal_text(chunks: Sequence[Chunk], whole: Chunk) -> str | None:
@@ -68,9 +68,7 @@ def equal_logprobs(chunks: Sequence[Chunk], whole: Chunk) -> str | None:
         return "the answer without a stream has no log probabilities"
     if joined != expected:
         return f"joined: {joined[:8]}, without a stream: {expected[:8]}"
-    offsets = [
-        offset for choice in _choices(chunks) for offset in (choice.get("logprobs") or {}).get("text_offset", ())
-    ]
+    offsets = [offset for choice in choices(chunks) for offset in (choice.get("logprobs") or {}).get("text_offset", ())]
     return None if offsets == sorted(offsets) else f"the offsets fall: {offsets[:12]}"
 
 
@@ -96,7 +94,7 @@ def usage_asked(chunks: Sequence[Chunk], whole: Chunk) -> str | None:
 def whole_characters(chunks: Sequence[Chunk], expected: str) -> str | None:
     """A character split over tokens arrives whole."""
     joined = text(chunks)
-    halves = [piece for piece in map(_text, _choices(chunks)) if REPLACEMENT in piece]
+    halves = [piece for piece in map(_text, choices(chunks)) if REPLACEMENT in piece]
     if halves:
         return f"a part of a character came: {halves[0]!r}"
     return None if joined == expected else f"the text is {joined!r}, not {expected!r}"
@@ -130,7 +128,8 @@ def spread(recording: Recording, seconds: float) -> str | None:
     return None if gap >= seconds else f"all events came within {gap:.3f} s, not over at least {seconds:.3f} s"
 
 
-def _choices(chunks: Sequence[Chunk]) -> list[Chunk]:
+def choices(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The choices of all chunks, whole answers included, in the order in which they came."""
     return [choice for chunk in chunks for choice in chunk.get("choices") or () if isinstance(choice, dict)]
 
 
@@ -142,7 +141,7 @@ def _text(choice: Chunk) -> str:
 def _tokens(chunks: Sequence[Chunk]) -> list[Json]:
     """Token texts of all log probabilities, in either form."""
     found: list[Json] = []
-    for choice in _choices(chunks):
+    for choice in choices(chunks):
         logprobs = choice.get("logprobs") or {}
         found += logprobs.get("tokens") or [item.get("token") for item in logprobs.get("content") or ()]
     return found

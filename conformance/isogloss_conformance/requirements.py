@@ -22,6 +22,8 @@ def requirement(entry: Entry, faults: FaultTable, types: list[str]) -> str:
     place = tuple(step.name for step in entry.steps if step.kind in ("member", "items", "values"))
     if entry.keyword == "nullable":
         return f"'{'.'.join(place)}' may be null."
+    if entry.kind == "media":
+        return _file(entry, ".".join(place))
     fault = Violation(entry.keyword, place, _figures(entry, types)).as_fault()
     message = faults.render(fault, request_hex="0" * 32)
     return _first_text(message.body) or entry.id
@@ -30,6 +32,12 @@ def requirement(entry: Entry, faults: FaultTable, types: list[str]) -> str:
 def _rule(rule: Mapping[str, Json]) -> str:
     text: str = rule["message"]
     return f"{text} ({rule['rule']})"
+
+
+def _file(entry: Entry, place: str) -> str:
+    limit = entry.steps[-1].schema["x-media"][entry.keyword]
+    allowed = f"has at most {limit} bytes" if entry.keyword == "max_bytes" else f"is one of: {', '.join(limit)}"
+    return f"A file in '{place}' {allowed}."
 
 
 def _figures(entry: Entry, types: list[str]) -> dict[str, Json]:

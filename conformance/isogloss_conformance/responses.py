@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from openapi_core import OpenAPI
@@ -13,8 +14,19 @@ from isogloss_conformance.client import Answer
 
 Json = Any
 _HOST = "http://localhost"
+_NAMING = frozenset({"required", "additionalProperties"})
+"""Keywords that are about members: which, only their messages say."""
 LARGEST_VALIDATED = 262_144
 """Bytes of an answer that are worth a validator in Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """One way in which an answer is not what the document declares."""
+
+    kind: tuple[str, ...]
+    """Equal for the same departure in another answer, whatever the values."""
+    text: str
 
 
 class ResponseValidator:
@@ -23,28 +35,38 @@ class ResponseValidator:
     def __init__(self, document: Mapping[str, Json]) -> None:
         self._openapi = OpenAPI.from_dict({**document, "servers": [{"url": "/"}]})
 
-    def fault(self, method: str, path: str, answer: Answer) -> str | None:
-        """What is wrong with an answer of one operation, in words; None if nothing is.
+    def departures(self, method: str, path: str, answer: Answer) -> list[Departure]:
+        """All that is wrong with an answer of one operation.
 
         An undeclared status is wrong, and so is an undeclared content type.
         """
         content_type = answer.headers.get("content-type", "")
         if content_type.startswith("text/event-stream") or len(answer.content) > LARGEST_VALIDATED:
-            return None
+            return []
         try:
             self._openapi.validate_response(_Request(method.lower(), path), _Response(answer))
         except OpenAPIError as error:
-            return f"the answer is not what the document declares: {_reason(error)}"
-        return None
+            return list(_departures(error))
+        return []
 
 
-def _reason(error: BaseException) -> str:
-    """The innermost reason, in one line."""
-    details = getattr(error.__cause__, "schema_errors", None)
-    if details:
-        first = next(iter(details))
-        return f"{'/'.join(map(str, first.absolute_path))}: {first.message:.200}"
-    return f"{error.__cause__ or error}"[:300]
+def _departures(error: BaseException) -> Iterator[Departure]:
+    """The innermost reasons."""
+    details = list(getattr(error.__cause__, "schema_errors", None) or ())
+    for detail in details:
+        steps = list(detail.absolute_path)
+        place = "/".join("*" if isinstance(step, int) else str(step) for step in steps)
+        named = detail.message if detail.validator in _NAMING else ""
+        yield Departure(
+            (place, str(detail.validator), named), _worded(f"{'/'.join(map(str, steps))}: {detail.message:.200}")
+        )
+    if not details:
+        text = f"{error.__cause__ or error}"[:300]
+        yield Departure((text,), _worded(text))
+
+
+def _worded(reason: str) -> str:
+    return f"the answer is not what the document declares: {reason}"
 
 
 class _Request:

@@ -68,7 +68,7 @@ class RulesStep:
 
     def _refused(self, entry: Entry, bodies: Iterable[Json]) -> Iterator[Outcome]:
         for body in bodies:
-            forecast = self._broken(entry, body)
+            forecast = self._forecaster.meant(entry, body)
             if not _is_meant(entry, forecast):
                 yield Outcome(
                     Status.ERROR, got=f"the document's own body does not break this rule alone: {body!r:.200}"
@@ -76,11 +76,6 @@ class RulesStep:
                 continue
             for variant in self._bodies.alone_and_beside(entry, body):
                 yield self._sent(variant, forecast)
-
-    def _broken(self, entry: Entry, body: Json) -> Forecast:
-        if entry.rule is not None and entry.rule["stage"] == "prompt":
-            return self._forecaster.broken(entry.id, body)
-        return self._forecaster.of(body)
 
     def _sent(self, body: Json, forecast: Forecast) -> Outcome:
         return self._exchange.ask(post(self._session.main.path, body), self._session.main, forecast)

@@ -27,6 +27,7 @@ class SmokeStep:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._exchange = Exchange(session)
+        self._plain = Exchange(session, plain=True)
         self._forecaster = Forecaster(session)
 
     def checks(self) -> list[Check]:
@@ -55,4 +56,5 @@ class SmokeStep:
     def _generates(self, fields: Mapping[str, Json]) -> Outcome:
         body = {**self._session.minimal, "max_tokens": 1, **fields}
         main = self._session.main
-        return self._exchange.ask(post(main.path, body), main, self._forecaster.of(body))
+        exchange = self._exchange if fields else self._plain
+        return exchange.ask(post(main.path, body), main, self._forecaster.of(body))

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
-import httpx
-from isogloss_spec.document import look_up
-from isogloss_spec.explain import Explainer
 from isogloss_spec.faults import Fault
 
 from isogloss_conformance import laws
+from isogloss_conformance.call_streams import CallStreams
 from isogloss_conformance.checks import Check
-from isogloss_conformance.client import Request, post
-from isogloss_conformance.discover import SCRIPT
 from isogloss_conformance.events import Recording
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecaster
 from isogloss_conformance.results import Outcome, Status
 from isogloss_conformance.session import Session
+from isogloss_conformance.streamer import TOKENS, Streamer
 
 Json = Any
-TOKENS = 12
 PAUSE_MS = 40
 FREE_WITHIN_S = 5.0
 RUNNING = "isogloss_requests_running"
@@ -41,12 +35,8 @@ class StreamsStep:
         self._client = session.client
         self._exchange = Exchange(session)
         self._forecaster = Forecaster(session)
-        stream = session.main.node["responses"]["200"]["content"]["text/event-stream"]
-        self._terminator: str | None = stream["x-stream"]["terminator"]
-        self._keepalive: float | None = stream["x-stream"]["keepalive"]
-        self._event = Explainer(session.document, _chunk_schema(session.document, stream["schema"]))
-        self._fields: Mapping[str, Json] = session.request_schema["properties"]
-        self._greedy: dict[str, Json] = {**session.minimal, "max_tokens": TOKENS, "temperature": 0}
+        self._streamer = Streamer(session)
+        self._calls = CallStreams(session, self._streamer)
 
     def checks(self) -> list[Check]:
         """All laws."""
@@ -57,7 +47,11 @@ class StreamsStep:
 
     def _laws(self) -> Iterator[tuple[str, str, Callable[[], Outcome]]]:
         yield "framing", "A stream is text/event-stream, and a blank line ends each event.", self._framing
-        yield "terminator", f"A stream ends with {self._terminator}, once, and nothing follows.", self._terminated
+        yield (
+            "terminator",
+            f"A stream ends with {self._streamer.terminator}, once, and nothing follows.",
+            self._terminated,
+        )
         yield "chunks", "Every chunk fits the schema of the document.", self._chunks
         yield "constant", "id, object, created and model are equal in all chunks of a stream.", self._constant
         yield "finish", "Each choice has one finish reason, in its last chunk.", self._finish
@@ -71,94 +65,73 @@ class StreamsStep:
         yield "characters", "A character that is split over tokens arrives whole.", self._characters
         yield "stop", "A stop text never leaks, also when split over tokens.", self._stop
         yield "at_once", "Events come as tokens do, not all at the end.", self._at_once
-        yield "keepalive", f"In a silence of {self._keepalive} s a comment comes.", self._comment
+        yield "keepalive", f"In a silence of {self._streamer.keepalive} s a comment comes.", self._comment
+        yield from self._calls.laws()
         yield "hang_up", f"Closing the connection frees the slot within {FREE_WITHIN_S:g} s.", self._hang_up
 
-    def _request(self, script: Json = None, **fields: Json) -> Request:
-        body = {**self._greedy, **fields, "stream": True}
-        header = base64.b64encode(json.dumps(script).encode()).decode()
-        return post(self._session.main.path, body, {SCRIPT: header} if script is not None else {})
-
-    def _judged(self, request: Request, law: Callable[[Recording], str | None]) -> Outcome:
-        recording = self._client.record(request)
-        curl = self._client.curl(request)
-        if recording.trouble is not None:
-            return Outcome(Status.ERROR, "a stream", recording.trouble, curl)
-        if recording.status != 200:
-            return Outcome(Status.FAIL, "200", f"{recording.status} {recording.content[:300]!r}", curl)
-        wrong = recording.framing() or law(recording)
-        end = recording.content[-300:].decode("utf-8", "replace")
-        return Outcome(Status.FAIL if wrong else Status.PASS, "a stream that keeps the law", wrong or end, curl)
-
-    def _of_chunks(self, request: Request, law: Callable[[list[laws.Chunk]], str | None]) -> Outcome:
-        return self._judged(request, lambda recording: law(recording.chunks(self._terminator)))
-
-    def _whole(self, **fields: Json) -> laws.Chunk:
-        """The same call without a stream."""
-        answer = self._client.send(post(self._session.main.path, {**self._greedy, **fields}))
-        return answer.json if isinstance(answer.json, dict) else {}
-
     def _framing(self) -> Outcome:
-        return self._judged(self._request(), lambda recording: None if recording.events else "no event came")
+        return self._streamer.judged(
+            self._streamer.request(), lambda recording: None if recording.events else "no event came"
+        )
 
     def _terminated(self) -> Outcome:
-        return self._judged(self._request(), lambda recording: laws.terminated(recording, self._terminator))
+        return self._streamer.judged(
+            self._streamer.request(), lambda recording: laws.terminated(recording, self._streamer.terminator)
+        )
 
     def _chunks(self) -> Outcome:
-        return self._judged(self._request(), self._misshapen)
-
-    def _misshapen(self, recording: Recording) -> str | None:
-        for event in recording.events:
-            if event.data != self._terminator and not self._event.is_valid(event.json):
-                return f"a chunk is not what the document declares: {event.data[:300]}"
-        return None
+        return self._streamer.judged(self._streamer.request(), self._streamer.misshapen)
 
     def _constant(self) -> Outcome:
-        return self._of_chunks(self._request(), laws.constant)
+        return self._streamer.of_chunks(self._streamer.request(), laws.constant)
 
     def _finish(self) -> Outcome:
-        return self._of_chunks(self._request(), lambda chunks: laws.finished(chunks, 1))
+        return self._streamer.of_chunks(self._streamer.request(), lambda chunks: laws.finished(chunks, 1))
 
     def _two_choices(self) -> Outcome:
-        return self._of_chunks(self._request(n=2, temperature=1), lambda chunks: laws.finished(chunks, 2))
+        return self._streamer.of_chunks(
+            self._streamer.request(n=2, temperature=1), lambda chunks: laws.finished(chunks, 2)
+        )
 
     def _text(self) -> Outcome:
-        whole = self._whole()
-        return self._of_chunks(self._request(), lambda chunks: laws.equal_text(chunks, whole))
+        whole = self._streamer.whole()
+        return self._streamer.of_chunks(self._streamer.request(), lambda chunks: laws.equal_text(chunks, whole))
 
     def _logprobs(self) -> Outcome:
-        fields: dict[str, Json] = {"logprobs": True} if "messages" in self._fields else {"logprobs": 1}
-        whole = self._whole(**fields)
-        return self._of_chunks(self._request(**fields), lambda chunks: laws.equal_logprobs(chunks, whole))
+        fields: dict[str, Json] = {"logprobs": True} if "messages" in self._streamer.fields else {"logprobs": 1}
+        whole = self._streamer.whole(**fields)
+        return self._streamer.of_chunks(
+            self._streamer.request(**fields), lambda chunks: laws.equal_logprobs(chunks, whole)
+        )
 
     def _usage_unasked(self) -> Outcome:
-        if "stream_options" not in self._fields:
+        if "stream_options" not in self._streamer.fields:
             return _unprovable("the dialect has no option that asks for usage")
-        return self._of_chunks(self._request(), laws.usage_unasked)
+        return self._streamer.of_chunks(self._streamer.request(), laws.usage_unasked)
 
     def _usage_asked(self) -> Outcome:
-        if "stream_options" not in self._fields:
+        if "stream_options" not in self._streamer.fields:
             return _unprovable("the dialect has no option that asks for usage")
-        whole = self._whole()
-        request = self._request(stream_options={"include_usage": True})
-        return self._of_chunks(request, lambda chunks: laws.usage_asked(chunks, whole))
+        whole = self._streamer.whole()
+        request = self._streamer.request(stream_options={"include_usage": True})
+        return self._streamer.of_chunks(request, lambda chunks: laws.usage_asked(chunks, whole))
 
     def _early_error(self) -> Outcome:
-        request = self._request(temperature="hot")
+        request = self._streamer.request(temperature="hot")
         forecast = self._forecaster.of(json.loads(request.body))
         return self._exchange.ask(request, self._session.main, forecast)
 
     def _late_error(self) -> Outcome:
         if not self._session.facts.scripted:
             return _unprovable("it takes an engine that follows scripts")
-        request = self._request({"tokens": ["a", "b", "c"], "fail_after": 2})
-        return self._judged(request, self._misreported)
+        request = self._streamer.request({"tokens": ["a", "b", "c"], "fail_after": 2})
+        return self._streamer.judged(request, self._misreported)
 
     def _misreported(self, recording: Recording) -> str | None:
-        wrong = laws.failed(recording, self._terminator)
+        wrong = laws.failed(recording, self._streamer.terminator)
         if wrong is not None:
             return wrong
-        told = recording.chunks(self._terminator)[-1]
+        told = recording.chunks(self._streamer.terminator)[-1]
         fault = self._session.faults.render(Fault("engine_failure"), request_hex="0" * 32)
         names = fault.body.keys() if isinstance(fault.body, dict) else set()
         return None if names <= told.keys() else f"the error event is not the dialect's: {told}"
@@ -166,37 +139,43 @@ class StreamsStep:
     def _characters(self) -> Outcome:
         if not self._session.facts.scripted:
             return _unprovable("it takes an engine that follows scripts")
-        request = self._request({"bytes_hex": ["61", "f09f", "9880", "62c3", "a9"]})
-        return self._of_chunks(request, lambda chunks: laws.whole_characters(chunks, "a\U0001f600b\u00e9"))
+        request = self._streamer.request({"bytes_hex": ["61", "f09f", "9880", "62c3", "a9"]})
+        return self._streamer.of_chunks(request, lambda chunks: laws.whole_characters(chunks, "a\U0001f600b\u00e9"))
 
     def _stop(self) -> Outcome:
         """The stop text is taken from the middle of what the model says anyway."""
-        said = laws.text([self._whole()])
+        said = laws.text([self._streamer.whole()])
         word = said[len(said) // 2 : len(said) // 2 + 3]
         if not word:
             return _unprovable("the model says nothing")
         before = said[: said.index(word)]
-        return self._of_chunks(self._request(stop=[word]), lambda chunks: laws.stopped(chunks, before))
+        return self._streamer.of_chunks(
+            self._streamer.request(stop=[word]), lambda chunks: laws.stopped(chunks, before)
+        )
 
     def _at_once(self) -> Outcome:
         if self._session.facts.scripted:
             script = {"tokens": ["a"] * TOKENS, "delay_ms_each": PAUSE_MS}
             least = PAUSE_MS * (TOKENS // 2) / 1000
-            return self._judged(self._request(script), lambda recording: laws.spread(recording, least))
-        return self._judged(self._request(max_tokens=32), lambda recording: laws.spread(recording, 0.001))
+            return self._streamer.judged(
+                self._streamer.request(script), lambda recording: laws.spread(recording, least)
+            )
+        return self._streamer.judged(
+            self._streamer.request(max_tokens=32), lambda recording: laws.spread(recording, 0.001)
+        )
 
     def _comment(self) -> Outcome:
-        if self._keepalive is None:
+        if self._streamer.keepalive is None:
             return _unprovable("the dialect states no interval")
-        if not self._session.facts.scripted or self._session.options.patience <= self._keepalive:
-            return _unprovable(f"it takes a script and a --patience above {self._keepalive}")
-        request = self._request({"tokens": ["a"], "delay_ms_first": 1000 * (self._keepalive + 1)})
-        return self._judged(request, lambda recording: None if recording.comments else "no comment came")
+        if not self._session.facts.scripted or self._session.options.patience <= self._streamer.keepalive:
+            return _unprovable(f"it takes a script and a --patience above {self._streamer.keepalive}")
+        request = self._streamer.request({"tokens": ["a"], "delay_ms_first": 1000 * (self._streamer.keepalive + 1)})
+        return self._streamer.judged(request, lambda recording: None if recording.comments else "no comment came")
 
     def _hang_up(self) -> Outcome:
         if not self._session.facts.scripted or self._running() is None:
             return _unprovable(f"it takes a script and the gauge {RUNNING} at /metrics")
-        request = self._request({"prefer_tokens": ["a"], "delay_ms_each": 100}, max_tokens=1000)
+        request = self._streamer.request({"prefer_tokens": ["a"], "delay_ms_each": 100}, max_tokens=1000)
         before = self._running()
         self._client.record(request, events=1)
         deadline = time.monotonic() + FREE_WITHIN_S
@@ -209,23 +188,9 @@ class StreamsStep:
 
     def _running(self) -> float | None:
         """Requests that the engine is busy with; None if the server does not say."""
-        parts = urlsplit(self._client.base_url)
-        try:
-            answer = httpx.get(urlunsplit((parts.scheme, parts.netloc, "/metrics", "", "")), timeout=5, trust_env=False)
-        except httpx.HTTPError:
-            return None
-        found = [line.rsplit(" ", 1)[1] for line in answer.text.splitlines() if line.startswith(RUNNING)]
+        lines = self._client.ask_root("/metrics").content.decode("utf-8", "replace").splitlines()
+        found = [line.rsplit(" ", 1)[1] for line in lines if line.startswith(RUNNING)]
         return sum(map(float, found)) if found else None
-
-
-def _chunk_schema(document: Mapping[str, Json], event: Mapping[str, Json]) -> Mapping[str, Json]:
-    """The schema of a chunk: the first content of the event's data."""
-    schema = look_up(document, event["$ref"][1:]) if "$ref" in event else event
-    for branch in schema["properties"]["data"]["anyOf"]:
-        if "contentSchema" in branch:
-            found: Mapping[str, Json] = branch["contentSchema"]
-            return found
-    raise ValueError("the event stream's schema has no chunk")
 
 
 def _unprovable(reason: str) -> Outcome:

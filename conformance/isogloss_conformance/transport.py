@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlsplit
 
 from isogloss_spec.document import Operation
 from isogloss_spec.faults import Fault
@@ -18,9 +19,10 @@ from isogloss_conformance.checks import Check
 from isogloss_conformance.client import Answer, Request, post
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecaster
-from isogloss_conformance.patience import head, open_socket, read_answer
+from isogloss_conformance.patience import head, head_of, open_socket, read_answer
 from isogloss_conformance.results import Outcome, Status, heaviest
 from isogloss_conformance.session import Session
+from isogloss_conformance.spellings import spellings
 
 Json = Any
 PATIENCE_S = 20.0
@@ -66,6 +68,7 @@ class TransportStep:
         yield "large_header", "A header beyond all measure is refused or cut off, and hurts nobody.", self._large_header
         yield "two_lengths", "Two lengths that differ are refused.", self._two_lengths
         yield "hang_up", "Callers that leave before the answer hurt nobody.", self._hang_up
+        yield "keyless", "No other spelling of a path leads past the key.", self._keyless
 
     def _sent(self, *pieces: bytes, pause: float = 0.0) -> Answer:
         """What comes back for raw bytes on a connection of their own."""
@@ -116,7 +119,10 @@ class TransportStep:
         body = {**self._body, field: value}
         plain, escaped = (json.dumps(body, ensure_ascii=ascii_only).encode() for ascii_only in (False, True))
         requests = [Request("POST", self._session.main.path, raw, JSON_TYPE) for raw in (plain, escaped)]
-        texts = [_choices(self._client.send(request)) for request in requests]
+        answers = [self._client.send(request) for request in requests]
+        if lost := _lost(answers):
+            return lost
+        texts = [_choices(answer) for answer in answers]
         same = texts[0] is not None and texts[0] == texts[1]
         curl = self._client.curl(requests[1])
         return Outcome(Status.PASS if same else Status.FAIL, "two equal completions", f"{texts}"[:300], curl)
@@ -138,9 +144,12 @@ class TransportStep:
 
     def _parallel(self) -> Outcome:
         request = self._request()
-        alone = _choices(self._client.send(request))
+        first = self._client.send(request)
         with ThreadPoolExecutor(CALLS) as pool:
             answers = list(pool.map(self._client.send, [request] * CALLS))
+        if lost := _lost([first, *answers]):
+            return lost
+        alone = _choices(first)
         others = [answer.described() for answer in answers if _choices(answer) != alone]
         ids = {answer.json.get("id") for answer in answers if isinstance(answer.json, dict)}
         curl = self._client.curl(request)
@@ -186,9 +195,30 @@ class TransportStep:
             return Outcome(Status.FAIL, expected, answer.described())
         return self._well()
 
+    def _keyless(self) -> Outcome:
+        if not self._client.keyed:
+            return Outcome(Status.SKIP, got="unprovable: no key was given, so that the server may take every caller")
+        prefix = urlsplit(self._client.base_url).path
+        return heaviest(self._without_key(target) for target in spellings(prefix, self._session.main.path))
+
+    def _without_key(self, target: str) -> Outcome:
+        headers = {**self._client.headers(with_key=False), **JSON_TYPE, "Content-Length": str(len(self._raw))}
+        answer = self._sent(head_of(self._client, "POST", target, headers) + self._raw)
+        expected = f"a status from 300 to 499 for {target} without a key"
+        if answer.trouble is not None:
+            return Outcome(Status.ERROR, expected, answer.trouble)
+        status = Status.PASS if 300 <= answer.status < 500 else Status.FAIL
+        return Outcome(status, expected, answer.described())
+
     def _well(self) -> Outcome:
         request = self._request()
         return self._accepted(self._client.send(request), request)
+
+
+def _lost(answers: Iterable[Answer]) -> Outcome | None:
+    """The first that did not come; None if all did."""
+    troubles = [answer.trouble for answer in answers if answer.trouble is not None]
+    return Outcome(Status.ERROR, "an answer", troubles[0]) if troubles else None
 
 
 def _choices(answer: Answer) -> Json:

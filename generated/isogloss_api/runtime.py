@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
@@ -29,7 +29,8 @@ class Context(TypedDict, total=False):
     tool_messages_without_id: int
     unreadable_parts: int
     stop_chars: int
-    media: dict[str, int]
+    media_parts: int
+    media_address_chars: int
     server: dict[str, int]
 
 
@@ -40,6 +41,9 @@ class Measured(Generic[T]):
     context: Context
     prompt: T
     """Whatever the handler wants to have again when it answers."""
+    rest: Callable[[], Awaitable[Measured[T]]] | None = None
+    """What takes more than looking at the request: done once its rules hold for the figures so far, and judged again.
+    Defaults that depend on the prompt are those of the figures so far."""
 
 
 @dataclass(slots=True)

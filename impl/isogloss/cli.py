@@ -154,6 +154,7 @@ def _announce(what: Announcement) -> None:
     for dialect, url in what.urls.items():
         console.print(f"isogloss serves [bold]{dialect}[/] on [bold]{url}[/]")
     console.print(f"model [bold]{what.model}[/], engine {what.engine}, ready in {what.seconds:.1f} s")
+    console.print(f"tool calls: {what.tool_format or 'none'}, reasoning: {what.reasoning_format or 'none'}")
 
 
 def _add_models(commands: Any) -> None:

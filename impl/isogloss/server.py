@@ -8,7 +8,8 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ from uvicorn.loops.auto import auto_loop_factory
 from isogloss.dialects.mindie_config import MindIEConfigError, load_mindie_config
 from isogloss.dialects.registry import DIALECTS, Dialect, Options, build, features
 from isogloss.engine.api import Engine
-from isogloss.settings import Settings
+from isogloss.engine.chat.registry import REASONING_FORMATS, TOOL_FORMATS
+from isogloss.media.policy import MIB, MediaPolicy, parse_hosts
+from isogloss.settings import MEDIA_HOSTS, Settings
 from isogloss.web.app import Limits, build_app
 from isogloss.web.limits.drain import Drain
 from isogloss.web.protocol import ConnectionLimits
@@ -29,9 +32,13 @@ from isogloss.web.serving import Server, Serving, listen
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from isogloss.media.loader import MediaLoader
+
 logger = logging.getLogger("isogloss.server")
 
 _SERVICE = "service"
+_DECODERS = ("PIL", "av", "soundfile")
+_AUTO, _NONE = "auto", "none"
 
 
 class StartError(Exception):
@@ -48,12 +55,19 @@ class Announcement:
     engine: str
     seconds: float
     """From the start of loading."""
+    tool_format: str | None = None
+    """How calls of functions are read; None if there are none."""
+    reasoning_format: str | None = None
+    """How thoughts are told apart; None if they are not."""
 
 
 def serve(settings: Settings, announce: Callable[[Announcement], None]) -> None:
     """Load, listen, and serve until a signal has drained the server. Raises StartError."""
     _check_dialects(settings)
-    _options(settings)  # a file that is wrong is told of before the model is loaded
+    _check_formats(settings)
+    # What is wrong is told of before the model is loaded.
+    _options(settings)
+    _media_policy(settings)
     keys = settings.keys()
     if not keys and settings.host not in ("127.0.0.1", "::1", "localhost"):
         logger.warning("no keys are set: everyone who reaches %s may use this server", settings.host)
@@ -77,26 +91,61 @@ async def _serve(
         _write_port(settings, port)
         announce(_announcement(settings, engine, port, perf_counter() - begun))
 
-    drain = Drain()
-    app = make_app(settings, engine, keys, drain)
+    drain, media = Drain(), make_media(settings, engine)
+    app = make_app(settings, engine, keys, drain, media)
     try:
         await Server(app, _serving(settings), drain, started).serve([sock])
     finally:
+        if media is not None:
+            media.close()
         await engine.stop()
 
 
-def make_app(settings: Settings, engine: Engine, keys: tuple[str, ...] = (), drain: Drain | None = None) -> ASGIApp:
-    """The ASGI app over an engine that is started."""
+def make_app(
+    settings: Settings,
+    engine: Engine,
+    keys: tuple[str, ...] = (),
+    drain: Drain | None = None,
+    media: MediaLoader | None = None,
+) -> ASGIApp:
+    """The ASGI app over an engine that is started. Without `media` requests may only have texts."""
     limits = Limits(
         settings.max_open_requests,
         settings.max_open_requests_per_key,
         settings.body_timeout_s,
         settings.max_open_body_mib * 1024 * 1024,
     )
-    options = _options(settings)
+    options = replace(_options(settings), media=media)
     dialects = [_api(name, engine, options) for name in settings.dialects]
     served = mounts(dialects, _api(_SERVICE, engine, options), settings.default_dialect)
     return build_app(served, keys=keys, limits=limits, drain=drain)
+
+
+def make_media(settings: Settings, engine: Engine) -> MediaLoader | None:
+    """What gets pictures, films and sound for an engine whose model takes them, if their decoders are installed."""
+    if engine.processor is None:
+        return None
+    lacking = [name for name in _DECODERS if find_spec(name) is None]
+    if lacking:
+        logger.warning("only texts are taken without %s: pip install 'isogloss[media]'", ", ".join(lacking))
+        return None
+    from isogloss.media.loader import MediaLoader  # noqa: PLC0415
+
+    return MediaLoader(_media_policy(settings))
+
+
+def _media_policy(settings: Settings) -> MediaPolicy:
+    hosts = os.environ.get(MEDIA_HOSTS, "") if settings.media_hosts is None else ",".join(settings.media_hosts)
+    try:
+        return MediaPolicy(
+            allowed_hosts=parse_hosts(hosts),
+            folder=settings.media_folder,
+            bytes_in_flight=settings.max_open_media_mib * MIB,
+            fetch_seconds=settings.media_timeout_s,
+            workers=settings.media_workers,
+        )
+    except ValueError as error:
+        raise StartError(f"media: {error}") from None
 
 
 def make_engine(settings: Settings) -> Engine:
@@ -108,7 +157,8 @@ def make_engine(settings: Settings) -> Engine:
             **_chosen(settings, context_length="max_model_len", max_num_seqs="max_num_seqs", max_waiting="max_waiting")
         )
         names = tuple(_adapters(settings))
-        return scripted.ScriptedEngine(settings.model_name or "scripted", limits=limits, adapters=names)
+        formats = {name: value for name, value in _formats(settings).items() if value != _AUTO}
+        return scripted.ScriptedEngine(settings.model_name or "scripted", limits=limits, adapters=names, **formats)
     from isogloss.engine.torch.engine import TorchEngine  # noqa: PLC0415
     from isogloss.engine.torch.settings import TorchSettings  # noqa: PLC0415
 
@@ -116,8 +166,21 @@ def make_engine(settings: Settings) -> Engine:
     adapters = _adapters(settings)
     chosen = _chosen(settings, name="model_name", cache_dir="cache_dir", **{name: name for name in same})
     return TorchEngine(
-        TorchSettings(settings.model, device=settings.device, dtype=settings.dtype, adapters=adapters, **chosen)
+        TorchSettings(
+            settings.model,
+            device=settings.device,
+            dtype=settings.dtype,
+            adapters=adapters,
+            **_formats(settings),
+            **chosen,
+        )
     )
+
+
+def _formats(settings: Settings) -> dict[str, Any]:
+    """Engine argument to the name of a format, None for none, or `auto`."""
+    chosen = {"tool_format": settings.tool_parser, "reasoning_format": settings.reasoning_parser}
+    return {argument: None if name == _NONE else name for argument, name in chosen.items()}
 
 
 def _adapters(settings: Settings) -> dict[str, Path]:
@@ -167,13 +230,15 @@ def _api(name: str, engine: Engine, options: Options) -> Api:
         dialect.routes,
         dialect.operations,
         models=frozenset({dialect.model or engine.card.name, *engine.card.adapters}),
-        features=features(engine),
+        features=features(engine, options),
     )
 
 
 def _document(dialect: Dialect) -> dict[str, Any]:
     found = document(dialect.document)
-    return found if dialect.body_limit is None else {**found, "x-limits": {"body": dialect.body_limit}}
+    if dialect.body_limit is None:
+        return found
+    return {**found, "x-limits": {**found["x-limits"], "body": dialect.body_limit}}
 
 
 def _check_dialects(settings: Settings) -> None:
@@ -183,6 +248,13 @@ def _check_dialects(settings: Settings) -> None:
             raise StartError(f"dialects: {name!r} is none of {', '.join(known)}")
     if settings.default_dialect not in (*settings.dialects, "none"):
         raise StartError(f"default_dialect: {settings.default_dialect!r} is not served; set it to one that is, or none")
+
+
+def _check_formats(settings: Settings) -> None:
+    for setting, known in (("tool_parser", TOOL_FORMATS), ("reasoning_parser", REASONING_FORMATS)):
+        name = getattr(settings, setting)
+        if name not in (_AUTO, _NONE, *known):
+            raise StartError(f"{setting}: {name!r} is none of {', '.join((_AUTO, _NONE, *known))}")
 
 
 def _listen(settings: Settings) -> socket.socket:
@@ -207,4 +279,5 @@ def _write_port(settings: Settings, port: int) -> None:
 def _announcement(settings: Settings, engine: Engine, port: int, seconds: float) -> Announcement:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     urls = {name: f"http://{host}:{port}/{name}/v1" for name in settings.dialects}
-    return Announcement(urls, engine.card.name, settings.engine, seconds)
+    card = engine.card
+    return Announcement(urls, card.name, settings.engine, seconds, card.tool_format, card.reasoning_format)

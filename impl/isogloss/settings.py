@@ -20,6 +20,9 @@ ENV_PREFIX = "ISOGLOSS_"
 _SUITE_PREFIX = "ISOGLOSS_CONFORMANCE_"
 """Variables of the conformance suite, which often runs in the same environment."""
 
+MEDIA_HOSTS = "ALLOWED_MEDIA_DOMAINS_ENV"
+"""MindIE's own variable for the hosts that media may come from."""
+
 DEFAULT_FILE = Path("isogloss.toml")
 """Read from the working folder if it is there and no other file was named."""
 
@@ -59,6 +62,13 @@ class Settings(BaseSettings):
     mindie_config: Path | None = _server(
         None, "MindIE's own config.json: its limits, fullTextEnabled and modelName hold for that dialect."
     )
+    media_folder: Path = _server(
+        Path("/data/multimodal_inputs"), "The only folder that pictures, films and sound of requests are read from."
+    )
+    media_hosts: Annotated[tuple[str, ...] | None, NoDecode] = _server(
+        None,
+        f"Hosts or IP addresses, perhaps with a port, that they are fetched from; by default {MEDIA_HOSTS}.",
+    )
     api_keys: Annotated[tuple[SecretStr, ...] | None, NoDecode] = _server(
         None, "Keys that callers must have. Others see them on a command line: better use the environment or a file."
     )
@@ -77,6 +87,11 @@ class Settings(BaseSettings):
     adapter: Annotated[tuple[str, ...], NoDecode] = _engine(
         (), "LoRA adapter in PEFT's format, as NAME=FOLDER; requests name it as their model. May be repeated."
     )
+    tool_parser: str = _engine(
+        "auto",
+        "How the model writes calls of functions: a family's name, `none`, or `auto` for what its template shows.",
+    )
+    reasoning_parser: str = _engine("auto", "The same for how it marks what it thinks.")
     max_model_len: int | None = _engine(None, "Tokens of prompt and answer; by default what the model can.", ge=1)
     max_num_seqs: int | None = _engine(None, "Sequences that run at once; by default what the engine likes.", ge=1)
     max_waiting: int | None = _engine(None, "Requests that may wait for the engine.", ge=0)
@@ -91,13 +106,16 @@ class Settings(BaseSettings):
     max_open_body_mib: int = _limit(
         256, "MiB of bodies that may be held at once until they are parsed; a body must fit in.", ge=1
     )
+    max_open_media_mib: int = _limit(1024, "MiB of pictures, films and sound that may be held at once.", ge=1)
+    media_timeout_s: float = _limit(120.0, "Seconds for one of them to be fetched.", gt=0)
+    media_workers: int = _limit(2, "Processes that decode them.", ge=1)
     header_timeout_s: float = _limit(20.0, "Seconds for a request's header to arrive.", gt=0)
     body_timeout_s: float = _limit(60.0, "Seconds for a request's body to arrive.", gt=0)
     write_timeout_s: float = _limit(60.0, "Seconds a reader may be behind by a full buffer (64 KiB).", gt=0)
     keep_alive_s: int = _limit(5, "Seconds that an idle connection stays open.", ge=1)
     drain_timeout_s: float = _limit(30.0, "Seconds that running requests get to end after SIGTERM.", ge=0)
 
-    @field_validator("dialects", "api_keys", "adapter", mode="before")
+    @field_validator("dialects", "media_hosts", "api_keys", "adapter", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value

@@ -38,7 +38,9 @@ class Context(TypedDict, total=False):
     """Content parts that do not hold exactly the one thing that their type names."""
     stop_chars: int
     """Characters of all stop texts together."""
-    media: dict[str, int]
-    """Number of media parts by kind, and their sizes."""
+    media_parts: int
+    """Pictures, films and sounds in the content that has most of them."""
+    media_address_chars: int
+    """Characters of the longest path or address of one."""
     server: dict[str, int]
     """Limits and modes of this server by name."""

@@ -6,7 +6,7 @@ Computed from the document alone. The suite proves it, the docs list it, coverag
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from isogloss_spec.document import Operation, component_name, operations, request_schema_name, resolve
@@ -15,8 +15,10 @@ from isogloss_spec.faults import FaultTable
 from isogloss_spec.json_types import constants, types_of, union
 from isogloss_spec.types import Document, Json, Schema
 
-Kind = Literal["schema", "rule", "fault"]
+Kind = Literal["schema", "rule", "media", "fault"]
 Level = Literal["core", "extended"]
+_OF_FILES = ("formats", "max_bytes")
+"""Members of `x-media` that a file may break."""
 Source = Mapping[str, str]
 """Keyword to where it comes from; `default` speaks for those not named."""
 
@@ -90,6 +92,7 @@ class _Walk:
         named = (node.get("x-feature"), schema.get("x-feature"))
         features = tuple(dict.fromkeys([*features, *(name for name in named if name)]))
         make = _Maker(self, steps, source, features)
+        yield from make.media(schema.get("x-media", {}))
         yield from make.types(types_of(self._document, schema))
         if any(union(schema)):
             yield from self._union(schema, make)
@@ -146,6 +149,11 @@ class _Walk:
             steps=steps,
         )
 
+    def media(self, taken: Mapping[str, Json], made: Entry) -> Entry:
+        """The same entry, about the files of a field."""
+        fault: str = taken["fault"]
+        return replace(made, kind="media", fault=fault, status=self._faults.status(fault))
+
     def _rule(self, rule: Mapping[str, Json]) -> Entry:
         return Entry(
             id=rule["id"],
@@ -187,6 +195,10 @@ class _Maker:
         yield self.entry("type")
         if "null" in types:
             yield self.entry("nullable")
+
+    def media(self, taken: Mapping[str, Json]) -> Iterator[Entry]:
+        for keyword in _OF_FILES if taken else ():
+            yield self.walk.media(taken, self.entry(keyword))
 
 
 def _sources(stated: Json) -> Source:

@@ -48,7 +48,17 @@ Check = Callable[[Document], Iterator[str]]
 def lint(document: Document) -> list[str]:
     """Findings about one bundled document; empty if all is well."""
     # In this order since each relies on what the ones before have found in order.
-    checks: tuple[Check, ...] = (extensions, faults, request_keywords, request_places, answers, unions, rules, pairs)
+    checks: tuple[Check, ...] = (
+        extensions,
+        faults,
+        request_keywords,
+        request_places,
+        answers,
+        media,
+        unions,
+        rules,
+        pairs,
+    )
     for check in checks:
         findings = list(check(document))
         if findings:
@@ -142,6 +152,20 @@ def answers(document: Document) -> Iterator[str]:
     for name, schema in reachable(document, response_roots(document)).items():
         if "x-source" not in schema:
             yield f"{name}: no x-source"
+
+
+def media(document: Document) -> Iterator[str]:
+    """A field of media needs the feature of its kind, and its fault has texts for its reasons."""
+    for name, schema in document["components"]["schemas"].items():
+        for place, node in _schemas(schema, name):
+            if "x-media" in node:
+                taken = node["x-media"]
+                if node.get("x-feature") != taken["kind"]:
+                    yield f"{place}: x-media of a kind needs x-feature of the same name"
+                if "reasons" not in document["x-faults"].get(taken["fault"], {}):
+                    yield f"{place}: there is no fault {taken['fault']} with reasons"
+                if "media" not in document["x-limits"]:
+                    yield f"{place}: x-limits says nothing of media"
 
 
 def unions(document: Document) -> Iterator[str]:

@@ -14,6 +14,7 @@ from isogloss_spec.explain import Explainer
 from isogloss_spec.faults import Fault
 from isogloss_spec.judge import Judge
 from isogloss_spec.ledger import Entry, Step
+from isogloss_spec.media import accepted, refused
 from isogloss_spec.rules import RuleError
 from isogloss_spec.samples import Sampler
 from isogloss_spec.types import Document, Json, Schema
@@ -54,6 +55,8 @@ class Pairs:
             return self._of_rule(entry, entry.rule)
         if entry.kind == "fault":
             raise NoPair("a fault is no rule of the body")
+        if entry.kind == "media":
+            return self._of_media(entry)
         accept = next((body for body in self._accepted(entry) if self._passes(body)), None)
         if accept is None:
             raise NoPair("no accepted body found")
@@ -65,6 +68,15 @@ class Pairs:
     def _of_rule(self, entry: Entry, rule: Mapping[str, Json]) -> Pair:
         bodies = [tuple({**self.minimal, **patch} for patch in rule.get(side, ())) for side in ("accept", "reject")]
         return Pair(entry, *bodies)
+
+    def _of_media(self, entry: Entry) -> Pair:
+        """Bodies whose files are and are not of a field's formats. The schema takes both."""
+        if entry.keyword == "max_bytes":
+            raise NoPair("a file that is too large is not sent")
+        *above, field = entry.steps
+        sides = (accepted(field.schema), refused(field.schema))
+        made = [tuple(self._placed(tuple(above), {field.name: value}) for value in values) for values in sides]
+        return Pair(entry, *made)
 
     def _accepted(self, entry: Entry) -> Iterator[Json]:
         if entry.steps and not entry.steps[-1].schema:  # the tag of a union

@@ -14,14 +14,15 @@ from support.server import KEY, Server, serving
 
 @pytest.fixture(scope="session")
 def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("scripted"), "--engine", "scripted") as server:
+    options = "--engine scripted --reasoning-parser qwen3".split()
+    with serving(tmp_path_factory.mktemp("scripted"), *options) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server behind a key, with little patience and little room."""
-    limits = "--max-open-requests-per-key 3 --body-timeout-s 0.5".split()
+    limits = "--max-open-requests-per-key 6 --max-num-seqs 2 --max-waiting 1 --body-timeout-s 0.5".split()
     with serving(tmp_path_factory.mktemp("narrow"), "--engine", "scripted", *limits, key=KEY) as server:
         yield server
 

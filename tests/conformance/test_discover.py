@@ -24,6 +24,10 @@ def test_a_feature_is_lacking_only_if_the_server_says_so_properly(session: Calla
     assert "suffix" not in session("atoma").facts.features
 
 
+def test_tools_and_media_are_found_by_trying(session: Callable[..., Session]) -> None:
+    assert session("mindie").facts.features >= {"tools", "guided", "image", "video", "audio"}
+
+
 def test_nobody_there() -> None:
     with pytest.raises(DiscoveryError, match="cannot be reached"):
         discover(isogloss_api.document("nim"), Client("http://127.0.0.1:9", timeout=2))

@@ -6,8 +6,10 @@ import random
 from typing import Any, cast
 
 import pytest
-from isogloss_conformance.caller import Caller, Reply
-from isogloss_conformance.effects import EFFECTS, Effect
+from isogloss_conformance.caller import Caller, NoReply, Reply
+from isogloss_conformance.effect import Effect
+from isogloss_conformance.effects import EFFECTS
+from isogloss_conformance.results import Status
 
 
 def reply(text: str) -> Reply:
@@ -15,21 +17,49 @@ def reply(text: str) -> Reply:
     return Reply({"choices": [choice], "usage": {"prompt_tokens": 4, "completion_tokens": 9}}, "curl")
 
 
+MEDIA = {
+    "image_url": "data:a",
+    "video_url": "data:b",
+    "audio_url": "data:c",
+    "input_audio": {"data": "c", "format": "wav"},
+}
+
+
 class Deaf:
     """Says the same whatever it is asked."""
+
+    scripted = True
+    media = MEDIA
 
     def __call__(self, **fields: Any) -> Reply:
         return reply("the quick brown fox")
 
 
+class Pensive:
+    """Thinks the same whatever it is asked, and says so in the content too."""
+
+    scripted = False
+
+    def __call__(self, **fields: Any) -> Reply:
+        message = {"content": "hm Yes", "reasoning_content": "hm"}
+        return Reply({"choices": [{"message": message}], "usage": {"completion_tokens": 9}}, "curl")
+
+
 class Moody:
     """Says something else each time."""
+
+    media = MEDIA
 
     def __init__(self) -> None:
         self._random = random.Random(1)
 
     def __call__(self, **fields: Any) -> Reply:
         return reply("".join(self._random.choices("abcdefgh", k=20)))
+
+
+ONLY_MOODY = ("temperature", "top_k", "top_p", "min_p", "image_same", "audio_same")
+ONLY_MOODY += tuple(f"{kind}_spellings" for kind in ("image_url", "video_url", "audio_url"))
+"""Effects that are about two answers being equal."""
 
 
 def finds(effect: Effect, server: object) -> bool:
@@ -41,8 +71,43 @@ def finds(effect: Effect, server: object) -> bool:
 
 @pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: effect.name)
 def test_a_field_without_effect_is_noticed(effect: Effect) -> None:
-    only_moody = {"temperature", "top_k", "top_p", "min_p"}
-    assert finds(effect, Moody() if effect.name in only_moody else Deaf())
+    servers: dict[str, object] = {name: Moody() for name in ONLY_MOODY}
+    servers |= {name: Pensive() for name in ("reasoning", "enable_thinking")}
+    assert finds(effect, servers.get(effect.name, Deaf()))
+
+
+def test_without_thoughts_nothing_is_proved_about_them() -> None:
+    thought = next(effect for effect in EFFECTS if effect.name == "reasoning")
+    with pytest.raises(NoReply) as caught:
+        finds(thought, Deaf())
+    assert caught.value.outcome.status is Status.SKIP
+
+
+def answered(*calls: dict[str, Any], finish: str = "tool_calls") -> Reply:
+    message = {"content": "", "tool_calls": [{"id": "c", "type": "function", "function": call} for call in calls]}
+    return Reply({"choices": [{"message": message, "finish_reason": finish}]}, "curl")
+
+
+RIGHT = {"name": "clock", "arguments": '{"winter": true}'}
+
+
+@pytest.mark.parametrize(
+    ("reply", "wrong"),
+    [
+        (answered(RIGHT), None),
+        (answered(RIGHT, {"name": "clock", "arguments": "{"}, finish="length"), None),
+        (answered(), "no call"),
+        (answered({"name": "clock", "arguments": "{"}), "no JSON"),
+        (answered({"name": "clock", "arguments": {"winter": True}}), "no text"),
+        (answered({"name": "clock", "arguments": '{"winter": 1}'}), "fit"),
+        (answered({"name": "other", "arguments": "{}"}), "nobody offered"),
+        (answered(RIGHT, finish="stop"), "ends with"),
+    ],
+)
+def test_what_a_required_call_must_be(reply: Reply, wrong: str | None) -> None:
+    required = next(effect for effect in EFFECTS if effect.name == "tool_choice_required")
+    found = required.look(cast("Caller", lambda **fields: reply))
+    assert found is None if wrong is None else wrong in str(found)
 
 
 def test_names_are_unique() -> None:

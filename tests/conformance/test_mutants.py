@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from isogloss_conformance.mutants import MUTANTS
-from isogloss_conformance.mutants.score import RIGHT, Trial, trials
+from isogloss_conformance.mutants.score import RIGHT, Trial, Upstream, trials
 from isogloss_conformance.results import Result, Status
-from support.server import Server
+from support.server import KEY, Server, serving
+
+OPTIONS = "--engine scripted --reasoning-parser qwen3".split()
+LIMITS = "--max-open-requests-per-key 32 --max-num-seqs 8 --max-waiting 8".split()
 
 
-def test_a_sample_is_noticed_and_the_right_server_is_not(scripted: Server) -> None:
-    made = list(trials(scripted.url, MUTANTS[::8]))
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server behind a key, with room for fewer calls than a flood has; the same as that of `make mutants`."""
+    with serving(tmp_path_factory.mktemp("guarded"), *OPTIONS, *LIMITS, key=KEY) as server:
+        yield server
+
+
+def test_a_sample_is_noticed_and_the_right_server_is_not(guarded: Server) -> None:
+    made = list(trials(Upstream(guarded.url, KEY), MUTANTS[::8]))
     assert [trial.name for trial in made if not trial.well] == []
     assert len(made) > len(MUTANTS) // 8
 

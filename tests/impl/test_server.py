@@ -73,6 +73,26 @@ def test_an_engine_that_does_not_start_is_said_in_one_line(monkeypatch: pytest.M
         serve(Settings(engine="scripted", port=0), lambda what: None)
 
 
+@pytest.mark.parametrize("setting", ["tool_parser", "reasoning_parser"])
+def test_formats_that_are_none_are_named_before_anything_is_loaded(setting: str) -> None:
+    with pytest.raises(StartError, match=rf"^{setting}: 'qwen9' is none of auto, none, .*qwen3"):
+        serve(Settings(engine="scripted", port=0, **{setting: "qwen9"}), lambda what: None)
+
+
+@pytest.mark.parametrize(
+    ("tools", "reasoning", "formats"),
+    [
+        ("auto", "auto", ("hermes", None)),
+        ("none", "none", (None, None)),
+        ("llama3", "deepseek_r1", ("llama3", "deepseek_r1")),
+    ],
+)
+def test_formats_reach_the_engine(tools: str, reasoning: str, formats: tuple[str | None, str | None]) -> None:
+    engine = make_engine(Settings(engine="scripted", tool_parser=tools, reasoning_parser=reasoning))
+    assert (engine.card.tool_format, engine.card.reasoning_format) == formats
+    assert ("tools" in engine.features) is (formats[0] is not None)
+
+
 def test_a_server_open_to_all_is_warned_about(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

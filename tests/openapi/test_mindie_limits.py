@@ -21,6 +21,8 @@ PLAIN: dict[str, Any] = {
     "messages_chars": 1,
     "empty_messages": 0,
     "unreadable_parts": 0,
+    "media_parts": 0,
+    "media_address_chars": 0,
     "tool_messages_without_id": 0,
     "stop_chars": 0,
     "server": SERVER | OFF,
@@ -51,6 +53,8 @@ def test_what_no_limit_touches(judge: Judge) -> None:
     [
         ("messages_chars", 4 * 1024 * 1024, "mindie/chat.completions/messages/size"),
         ("stop_chars", 32 * 1024, "mindie/chat.completions/stop/total_length"),
+        ("media_parts", 20, "mindie/chat.completions/messages/media_parts"),
+        ("media_address_chars", 4096, "mindie/chat.completions/messages/media_address"),
         ("prompt_tokens_max", 1024 * 1024, "mindie/chat.completions/messages/input_length"),
     ],
 )

@@ -30,6 +30,13 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
+def calling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The same told how to call functions, which its template does not know."""
+    with serving(tmp_path_factory.mktemp("calling"), "--engine", "torch", "--tool-parser", "hermes") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., object]:
     """Start a server of one's own: `with start("--option", …) as server`."""
     return lambda *arguments, **options: serving(tmp_path_factory.mktemp("own"), *arguments, **options)

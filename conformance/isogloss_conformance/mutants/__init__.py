@@ -1,9 +1,11 @@
 """Small wrong servers. Each is the right one behind a proxy that spoils one thing; the suite must notice every one."""
 
 from isogloss_conformance.mutants.answers import ANSWERS
+from isogloss_conformance.mutants.calls import CALLS
+from isogloss_conformance.mutants.media import MEDIA
 from isogloss_conformance.mutants.requests import REQUESTS
 from isogloss_conformance.mutants.streams import STREAMS
 
-MUTANTS = (*REQUESTS, *ANSWERS, *STREAMS)
+MUTANTS = (*REQUESTS, *ANSWERS, *STREAMS, *CALLS, *MEDIA)
 
 __all__ = ["MUTANTS"]

@@ -35,6 +35,10 @@ def _without(name: str) -> Callable[[Got], Got]:
     return lambda got: got.holding({key: value for key, value in got.json.items() if key != name})
 
 
+def _header_lost(name: str) -> Callable[[Got], Got]:
+    return lambda got: replace(got, headers={key: value for key, value in got.headers.items() if key != name})
+
+
 def _status(old: int, new: int) -> Callable[[Got], Got]:
     return lambda got: replace(got, status=new) if got.status == old else got
 
@@ -58,6 +62,9 @@ ANSWERS = (
     _error("type is always the same", f"{N}/fault/unknown_model", _member("type", "BadRequestError")),
     _error("a number as code becomes a text", f"{N}/echo/not_streamed", _member("code", "400")),
     _error("a text as code becomes a number", "acs/completions/temperature/maximum", _code_as_number),
+    _error("a refused key is not told how", f"{N}/fault/unauthorized", _header_lost("www-authenticate")),
+    _error("429 does not say when to retry", f"{N}/fault/quota_exceeded", _header_lost("retry-after")),
+    _error("503 does not say when to retry", f"{N}/fault/overloaded", _header_lost("retry-after")),
     _success("a member that nobody declared", "nim/smoke/completions", _member("extra", 1)),
     _success("usage is missing", "nim/smoke/completions", _without("usage")),
     _success("object is another constant", "nim/smoke/completions", _member("object", "completion")),

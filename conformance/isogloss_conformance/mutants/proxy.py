@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import http.client
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -14,12 +14,14 @@ from isogloss_conformance.mutants.wire import Got, Memory, Mutant, Sent
 _HOP = frozenset({"connection", "transfer-encoding", "content-length", "host", "date", "server"})
 """Headers of one connection, which a proxy makes anew."""
 _TIMEOUT_S = 60
+_SLOW_S = 0.2
+"""Seconds after which a body counts as slow: more than a pause between its pieces."""
 
 
 @contextmanager
-def proxied(mutant: Mutant, upstream: str) -> Iterator[str]:
-    """The base URL of the mutant before a server on this machine."""
-    handler = type("Handler", (_Handler,), {"mutant": mutant, "upstream": urlsplit(upstream).netloc})
+def proxied(mutant: Mutant, upstream: str, key: str) -> Iterator[str]:
+    """The base URL of the mutant before a server on this machine that takes a key."""
+    handler = type("Handler", (_Handler,), {"mutant": mutant, "upstream": urlsplit(upstream).netloc, "key": key})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
@@ -35,12 +37,18 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     mutant: Mutant
     upstream: str
+    key: str
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Say nothing."""
 
     def _forward(self) -> None:
-        sent = self.mutant.request(self._read())
+        try:
+            read = self._read()
+        except OSError:  # the caller left
+            self.close_connection = True
+            return
+        sent = self.mutant.request(read)
         if isinstance(sent, Got):
             self._reply(sent)
             return
@@ -60,10 +68,36 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = _forward  # noqa: N815 (the names of the base class)
 
     def _read(self) -> Sent:
+        """The whole request. Raises OSError if it breaks off."""
         chunked = self.headers.get("Transfer-Encoding", "").lower() == "chunked"
-        body = self._chunks() if chunked else self.rfile.read(int(self.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        return Sent(self.command, self.path, headers, body, chunked)
+        with self._place(headers):
+            body = self._chunks() if chunked else self._whole(int(self.headers.get("Content-Length", 0)))
+        return Sent(self.command, self.path, headers, body, self.key, chunked)
+
+    @contextmanager
+    def _place(self, headers: Mapping[str, str]) -> Iterator[None]:
+        """While a caller is slow with its body, hold a place before the right server in its stead."""
+        connection = http.client.HTTPConnection(self.upstream, timeout=_TIMEOUT_S)
+
+        def hold() -> None:
+            kept = {name: value for name, value in headers.items() if name not in _HOP}
+            connection.request(self.command, self.path, None, {**kept, "content-length": "2"})
+
+        timer = threading.Timer(_SLOW_S, hold)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+            connection.close()
+
+    def _whole(self, length: int) -> bytes:
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionAbortedError
+        return body
 
     def _chunks(self) -> bytes:
         body = b""
@@ -79,8 +113,9 @@ class _Handler(BaseHTTPRequestHandler):
             if name not in _HOP:
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(got.body)))
-        self.end_headers()
-        self.wfile.write(got.body)
+        with suppress(OSError):  # nobody listens any more
+            self.end_headers()
+            self.wfile.write(got.body)
 
     def _stream(self, sent: Sent, response: http.client.HTTPResponse) -> None:
         self.send_response_only(response.status)

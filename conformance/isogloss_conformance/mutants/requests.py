@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -75,6 +76,26 @@ def _strict(sent: Sent) -> Sent | Got:
     return refusal(400, {"error": error}) if UNKNOWN_MEMBER in sent.json else sent
 
 
+def _open_list(sent: Sent) -> Sent:
+    return sent.with_key() if sent.path.endswith("/models") else sent
+
+
+def _any_key(sent: Sent) -> Sent:
+    return sent.with_key() if "authorization" in sent.headers else sent
+
+
+def _open_doubles(sent: Sent) -> Sent:
+    """The guard looks at the path as it stands, the router merges slashes."""
+    merged = re.sub("//+", "/", sent.path)
+    return sent if merged == sent.path else replace(sent.with_key(), path=merged)
+
+
+def _open_alias(sent: Sent) -> Sent:
+    """A second path to the same handler, which nobody guards."""
+    prefix, found, _ = sent.path.partition("/invocations")
+    return replace(sent.with_key(), path=f"{prefix}/v1/completions") if found else sent
+
+
 def _no_slash(sent: Sent) -> Sent:
     return replace(sent, path=sent.path.rstrip("/"))
 
@@ -127,6 +148,10 @@ REQUESTS = (
     Mutant("takes any charset", "nim/transport/charset", _no_charset),
     Mutant("takes bodies of any size", f"{FAULT}/body_too_large", _is_large),
     Mutant("refuses chunks", "nim/transport/chunked", _no_chunks),
+    Mutant("lists models without a key", "nim/models/fault/unauthorized", _open_list),
+    Mutant("takes any key", f"{FAULT}/unauthorized", _any_key),
+    Mutant("a path with two slashes needs no key", "nim/transport/keyless", _open_doubles),
+    Mutant("a second path needs no key", "nim/transport/keyless", _open_alias),
     Mutant("forgives a slash", "nim/transport/trailing_slash", _no_slash),
     Mutant("refuses fields that it does not know", "atoma/smoke/unknown_field", _strict),
     _ignores("n", f"{EFFECT}/n"),

@@ -19,6 +19,8 @@ from isogloss_conformance.session import Facts, Options, Session
 LEDGER_STEPS = frozenset({"rules", "faults"})
 """Steps whose ids are those of the ledger."""
 RIGHT = "the right server"
+FLOOD = 40
+"""Calls at once. The server that mutants stand in front of refuses some, both for the engine's sake and the key's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +39,39 @@ class Trial:
         return self.looked > 0 and bool(self.failed) is not (self.name == RIGHT)
 
 
-def trials(base_url: str, mutants: Iterable[Mutant] = MUTANTS) -> Iterator[Trial]:
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The right server: our own, with the scripted engine, behind a key."""
+
+    base_url: str
+    key: str
+
+
+def trials(upstream: Upstream, mutants: Iterable[Mutant] = MUTANTS) -> Iterator[Trial]:
     """First the right server behind the same proxy, with all the checks; then each mutant with those meant for it."""
     chosen = list(mutants)
-    facts = {dialect: _facts(base_url, dialect) for dialect in dict.fromkeys(mutant.dialect for mutant in chosen)}
+    facts = {dialect: _facts(upstream, dialect) for dialect in dict.fromkeys(mutant.dialect for mutant in chosen)}
     for dialect, known in facts.items():
         killers = tuple(dict.fromkeys(mutant.killer for mutant in chosen if mutant.dialect == dialect))
-        yield _trial(Mutant(RIGHT, f"{dialect}/"), base_url, known, killers)
+        yield _trial(Mutant(RIGHT, f"{dialect}/"), upstream, known, killers)
     for mutant in chosen:
-        yield _trial(mutant, base_url, facts[mutant.dialect], (mutant.killer,))
+        yield _trial(mutant, upstream, facts[mutant.dialect], (mutant.killer,))
 
 
-def _facts(base_url: str, dialect: str) -> Facts:
-    client = Client(f"{base_url}/{dialect}")
+def _facts(upstream: Upstream, dialect: str) -> Facts:
+    client = Client(f"{upstream.base_url}/{dialect}", key=upstream.key)
     try:
         return discover(isogloss_api.document(dialect), client)
     finally:
         client.close()
 
 
-def _trial(mutant: Mutant, base_url: str, facts: Facts, killers: tuple[str, ...]) -> Trial:
+def _trial(mutant: Mutant, upstream: Upstream, facts: Facts, killers: tuple[str, ...]) -> Trial:
     document = isogloss_api.document(mutant.dialect)
-    with proxied(mutant, base_url) as url:
-        client = Client(f"{url}/{mutant.dialect}", timeout=20)
+    with proxied(mutant, upstream.base_url, upstream.key) as url:
+        client = Client(f"{url}/{mutant.dialect}", key=upstream.key, timeout=20)
         try:
-            session = Session(document, client, facts, Options(only=killers))
+            session = Session(document, client, facts, Options(only=killers, flood=FLOOD))
             results = list(Runner(session, _steps(killers)).run())
         finally:
             client.close()

@@ -26,7 +26,7 @@ def _event(chunk: Chunk) -> str:
     return "data: " + json.dumps(chunk)
 
 
-def _each(name: str, killer: str, change: Callable[[Memory, Chunk], Chunk | None]) -> Mutant:
+def each(name: str, killer: str, change: Callable[[Memory, Chunk], Chunk | None]) -> Mutant:
     """Changes each chunk, or drops it."""
 
     def event(memory: Memory, text: str) -> list[str]:
@@ -101,25 +101,25 @@ STREAMS = (
     Mutant("the content type is JSON", f"{S}/framing", stream_type="application/json"),
     Mutant("all events leave at the end", f"{S}/at_once", buffers=True),
     Mutant("a caller that left keeps its slot", f"{S}/hang_up", holds=True),
-    _each("the id changes", f"{S}/constant", _new_id),
-    _each("created changes", f"{S}/constant", lambda m, chunk: {**chunk, "created": m.events}),
-    _each("the model changes", f"{S}/constant", lambda m, chunk: {**chunk, "model": "x"} if m.events else chunk),
-    _each("a member that nobody declared", f"{S}/chunks", lambda m, chunk: {**chunk, "extra": 1}),
-    _each(
+    each("the id changes", f"{S}/constant", _new_id),
+    each("created changes", f"{S}/constant", lambda m, chunk: {**chunk, "created": m.events}),
+    each("the model changes", f"{S}/constant", lambda m, chunk: {**chunk, "model": "x"} if m.events else chunk),
+    each("a member that nobody declared", f"{S}/chunks", lambda m, chunk: {**chunk, "extra": 1}),
+    each(
         "every chunk has a finish reason", f"{S}/finish", _choices(lambda choice: {**choice, "finish_reason": "stop"})
     ),
-    _each("no chunk has a finish reason", f"{S}/finish", _choices(lambda choice: {**choice, "finish_reason": None})),
-    _each("all choices have one index", f"{S}/choices", _choices(lambda choice: {**choice, "index": 0})),
-    _each("usage without being asked", f"{S}/usage_unasked", _with_usage),
-    _each("usage beside choices", f"{S}/usage_asked", _usage_beside_choices),
-    _each("usage counts one too many", f"{S}/usage_asked", _more_usage),
-    _each("usage is dropped", f"{S}/usage_asked", lambda m, chunk: None if chunk.get("usage") else chunk),
-    _each("the first chunk is lost", f"{S}/text", lambda m, chunk: chunk if m.events else None),
-    _each("texts lose their blanks", f"{S}/text", _choices(lambda choice: {**choice, "text": choice["text"].strip()})),
-    _each("offsets fall", f"{S}/logprobs", _choices(_falling)),
-    _each("log probabilities are dropped", f"{S}/logprobs", _choices(lambda choice: {**choice, "logprobs": None})),
-    _each("a late error is dropped", f"{S}/late_error", _no_error),
-    _each(
+    each("no chunk has a finish reason", f"{S}/finish", _choices(lambda choice: {**choice, "finish_reason": None})),
+    each("all choices have one index", f"{S}/choices", _choices(lambda choice: {**choice, "index": 0})),
+    each("usage without being asked", f"{S}/usage_unasked", _with_usage),
+    each("usage beside choices", f"{S}/usage_asked", _usage_beside_choices),
+    each("usage counts one too many", f"{S}/usage_asked", _more_usage),
+    each("usage is dropped", f"{S}/usage_asked", lambda m, chunk: None if chunk.get("usage") else chunk),
+    each("the first chunk is lost", f"{S}/text", lambda m, chunk: chunk if m.events else None),
+    each("texts lose their blanks", f"{S}/text", _choices(lambda choice: {**choice, "text": choice["text"].strip()})),
+    each("offsets fall", f"{S}/logprobs", _choices(_falling)),
+    each("log probabilities are dropped", f"{S}/logprobs", _choices(lambda choice: {**choice, "logprobs": None})),
+    each("a late error is dropped", f"{S}/late_error", _no_error),
+    each(
         "half characters leave",
         f"{S}/characters",
         _choices(lambda choice: {**choice, "text": choice["text"].replace("😀", "\ufffd")}),

@@ -19,6 +19,8 @@ class Sent:
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes
+    key: str
+    """A key that the right server takes."""
     chunked: bool = False
     """Whether the body came in chunks."""
 
@@ -26,6 +28,10 @@ class Sent:
     def json(self) -> dict[str, Json]:
         """The body; empty if it is no JSON object."""
         return parsed(self.body)
+
+    def with_key(self) -> Sent:
+        """The same request from a caller that may come in."""
+        return replace(self, headers={**self.headers, "authorization": f"Bearer {self.key}"})
 
     def having(self, **members: Json) -> Sent:
         """The same request with members of its body replaced, or removed if they are given as `...`."""

@@ -54,6 +54,9 @@ class Routes(Generic[PromptT]):
         body = requests.CompletionRequest.model_validate(exchange.body)
         measured = await self._handlers.measure_create_completion(body)
         exchange.admit(measured.context)
+        while measured.rest is not None:
+            measured = await measured.rest()
+            exchange.admit(measured.context)
         return await self._handlers.create_completion(body, measured.prompt, exchange.call)
 
     async def create_chat_completion(self, exchange: Exchange) -> Never:

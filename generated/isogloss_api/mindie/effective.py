@@ -22,7 +22,7 @@ What a part holds.
 
 MediaReference = TypeAliasType("MediaReference", str)
 """
-A path, an address or the data itself.
+A path below the server's media folder (`demo.png`, `/data/multimodal_inputs/demo.png`, `file://demo.png`), an `http` or `https` address on a host that the server allows, or the bytes as `data:TYPE;base64,…`. A JPEG may also stand here as base64 alone. The largest file and its formats stand in `x-media`.
 """
 
 
@@ -31,10 +31,7 @@ class MediaObject(TypedDict):
     A reference in an object.
     """
 
-    url: str
-    """
-    A path, an address or the data itself.
-    """
+    url: MediaReference
 
 
 class InputAudio(TypedDict):
@@ -83,7 +80,7 @@ class ToolParameters(TypedDict):
 
 ToolChoiceWord = TypeAliasType("ToolChoiceWord", Literal["none", "auto", "required"])
 """
-No call, the model's choice, or some call.
+No call (the model is not even told of the functions), the model's choice, or at least one call, with arguments that follow its schema.
 """
 
 
@@ -194,7 +191,7 @@ class ToolFunction(TypedDict):
     name: FunctionName
     strict: NotRequired[bool]
     """
-    Whether the arguments must follow the schema.
+    Whether the arguments must follow the schema, also where the model may choose not to call.
     """
     description: NotRequired[str]
     """
@@ -205,7 +202,7 @@ class ToolFunction(TypedDict):
 
 class NamedToolChoice(TypedDict):
     """
-    One function.
+    Exactly one call, of this function, with arguments that follow its schema.
     """
 
     type: FunctionWord
@@ -390,9 +387,9 @@ class ChatRequest(TypedDict):
     """
     Functions that the model may call.
     """
-    tool_choice: ToolChoiceWord | NamedToolChoice | None
+    tool_choice: ToolChoiceWord | NamedToolChoice
     """
-    Which function to call, if any. Ignored without `tools`.
+    Which function to call, if any. Without `tools` it changes nothing, and a name that no tool has leaves the model without any.
     """
     response_format: (
         ResponseFormatText | ResponseFormatJsonObject | ResponseFormatJsonSchema | None

@@ -46,6 +46,9 @@ class Routes(Generic[PromptT]):
         body = requests.ChatRequest.model_validate(exchange.body)
         measured = await self._handlers.measure_create_chat_completion(body)
         exchange.admit(measured.context)
+        while measured.rest is not None:
+            measured = await measured.rest()
+            exchange.admit(measured.context)
         return await self._handlers.create_chat_completion(body, measured.prompt, exchange.call)
 
     async def list_models(self, exchange: Exchange) -> Reply[responses.ModelList]:
@@ -75,6 +78,7 @@ OPERATIONS = (
             "mindie.template_refused",
             "mindie.template_argument",
             "mindie.guide_invalid",
+            "mindie.media_refused",
             "unsupported_feature",
             "unauthorized",
             "method_not_allowed",

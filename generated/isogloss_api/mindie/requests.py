@@ -19,7 +19,7 @@ MediaReference = TypeAliasType(
     "MediaReference", Annotated[StrictStr, Field(min_length=1)]
 )
 """
-A path, an address or the data itself.
+A path below the server's media folder (`demo.png`, `/data/multimodal_inputs/demo.png`, `file://demo.png`), an `http` or `https` address on a host that the server allows, or the bytes as `data:TYPE;base64,…`. A JPEG may also stand here as base64 alone. The largest file and its formats stand in `x-media`.
 """
 
 
@@ -34,7 +34,7 @@ class MediaObject(BaseModel):
     )
     url: Annotated[StrictStr, Field(min_length=1)]
     """
-    A path, an address or the data itself.
+    A path below the server's media folder (`demo.png`, `/data/multimodal_inputs/demo.png`, `file://demo.png`), an `http` or `https` address on a host that the server allows, or the bytes as `data:TYPE;base64,…`. A JPEG may also stand here as base64 alone. The largest file and its formats stand in `x-media`.
     """
 
 
@@ -239,7 +239,7 @@ class ToolFunction(BaseModel):
     """
     strict: StrictBool | MISSING = MISSING
     """
-    Whether the arguments must follow the schema.
+    Whether the arguments must follow the schema, also where the model may choose not to call.
     """
     description: StrictStr | MISSING = MISSING
     """
@@ -250,7 +250,7 @@ class ToolFunction(BaseModel):
 
 class NamedToolChoice(BaseModel):
     """
-    One function.
+    Exactly one call, of this function, with arguments that follow its schema.
     """
 
     model_config = ConfigDict(
@@ -484,7 +484,7 @@ class ChatRequest(BaseModel):
         NamedToolChoice | Literal["none", "auto", "required"] | None | MISSING
     ) = MISSING
     """
-    Which function to call, if any. Ignored without `tools`.
+    Which function to call, if any. Without `tools` it changes nothing, and a name that no tool has leaves the model without any.
     """
     response_format: (
         ResponseFormatText

@@ -62,7 +62,7 @@ class CompletionTokensDetails(TypedDict, closed=True):
 
     reasoning_tokens: int
     """
-    Tokens of reasoning.
+    Tokens up to the end of what the model thought, the marks around it included.
     """
 
 
@@ -75,7 +75,7 @@ class FunctionDelta(TypedDict, closed=True):
     """
     The function, in the first part.
     """
-    arguments: NotRequired[str]
+    arguments: str
     """
     New text of the arguments.
     """
@@ -205,7 +205,7 @@ class Usage(TypedDict, closed=True):
 
 class ToolCallDelta(TypedDict, closed=True):
     """
-    A new part of a call.
+    A new part of a call. The first has all members, later ones only more text of the arguments.
     """
 
     index: int
@@ -220,7 +220,7 @@ class ToolCallDelta(TypedDict, closed=True):
     """
     Always `function`.
     """
-    function: NotRequired[FunctionDelta]
+    function: FunctionDelta
 
 
 class ModelList(TypedDict, closed=True):
@@ -262,7 +262,7 @@ class AnswerMessage(TypedDict, closed=True):
     """
     content: str
     """
-    The text.
+    The text before the first call
     """
     reasoning_content: NotRequired[str]
     """
@@ -270,7 +270,7 @@ class AnswerMessage(TypedDict, closed=True):
     """
     tool_calls: list[ToolCall]
     """
-    Calls of functions; empty when there are none.
+    Calls of functions; empty when there are none. In an answer that was cut the last may be incomplete.
     """
 
 
@@ -309,11 +309,11 @@ class ChunkDelta(TypedDict, closed=True):
     """
     reasoning_content: NotRequired[str]
     """
-    New text of reasoning.
+    New text of what the model thinks; always only what is new.
     """
     tool_calls: NotRequired[list[ToolCallDelta]]
     """
-    New parts of calls.
+    New parts of calls, at most one for each call.
     """
 
 

@@ -68,8 +68,12 @@ class Guided:
 
     def refusal(self, error: GuideError) -> Fault:
         """The fault for what the engine says about the guide."""
-        param = "guided_whitespace_pattern" if error.whitespace else self.param
-        return Fault(self.fault, param=param, values={"reason": _REASONS[error.flaw]})
+        return refusal("guided_whitespace_pattern" if error.whitespace else self.param, self.fault, error)
+
+
+def refusal(param: str, fault: str, error: GuideError) -> Fault:
+    """The fault for a guide that cannot be followed, which came from this field."""
+    return Fault(fault, param=param, values={"reason": _REASONS[error.flaw]})
 
 
 def guided_fields(fields: GuidedFields, fault: str, *, below: str = "", whitespace: str | None = None) -> Guided | None:

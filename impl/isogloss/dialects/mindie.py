@@ -5,28 +5,37 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from isogloss_api.mindie import effective, requests, responses
 from isogloss_api.runtime import Call, Measured, Reply, Stream
 
+from isogloss.dialects.chat_formats import AnswerForm, answer_form
 from isogloss.dialects.fields import openai_sampling, stop_texts
-from isogloss.dialects.guides import response_format
+from isogloss.dialects.guides import Guided, response_format
 from isogloss.dialects.mindie_answer import Answer, Shown
 from isogloss.dialects.mindie_config import MindIEConfig
+from isogloss.dialects.mindie_media import MediaReader
 from isogloss.dialects.mindie_prompt import ChatPrompt, PromptReader
+from isogloss.dialects.mindie_tools import ToolPlan, forced_calls, read_tools
 from isogloss.dialects.models import model_list
 from isogloss.engine.api import Engine, GenerationRequest, ModelCard, Sampling, Stopping
 
+if TYPE_CHECKING:  # what takes decoders, which not every environment has
+    from isogloss.media.loader import MediaLoader
+
+_GUIDE_FAULT = "mindie.guide_invalid"
 _INT32 = 2**31
 
 
 class MindIEHandlers:
     """Handlers of the document `mindie`."""
 
-    def __init__(self, engine: Engine, config: MindIEConfig | None = None) -> None:
+    def __init__(self, engine: Engine, config: MindIEConfig | None = None, media: MediaLoader | None = None) -> None:
+        """Without `media`, requests must have none."""
         self._engine = engine
         self._config = config or MindIEConfig()
-        self._reader = PromptReader(engine, self._config)
+        self._reader = PromptReader(engine, self._config, _media_reader(engine, media))
         self._numbers = itertools.count(1)
 
     async def measure_create_chat_completion(self, body: requests.ChatRequest, /) -> Measured[ChatPrompt]:
@@ -42,11 +51,13 @@ class MindIEHandlers:
         """
         eff = call.eff
         shown = Shown(eff["model"], _alternatives(eff), self._config.full_text)
-        guided = response_format(eff["response_format"], "mindie.guide_invalid")
-        request = self._request(prompt.tokens, eff, call.hints)
+        plan = read_tools(body)
+        form = answer_form(self._engine, prompt.tokens, plan.functions)
+        request = replace(self._request(prompt.tokens, eff, call.hints), media=prompt.media, marks=form.marks)
+        guided = _guided(eff, plan, form)
         if guided is not None:
             request = replace(request, guide=guided.guide)
-        answer = Answer(self._engine, request, shown, guided)
+        answer = Answer(self._engine, request, shown, form, guided)
         return Stream(answer.chunks()) if eff["stream"] else Reply(await answer.whole())
 
     async def list_models(self) -> Reply[responses.ModelList]:
@@ -67,6 +78,20 @@ class MindIEHandlers:
             skip_special_tokens=eff["skip_special_tokens"],
             hints=hints,
         )
+
+
+def _guided(eff: effective.ChatRequest, plan: ToolPlan, form: AnswerForm) -> Guided | None:
+    """What the answer must follow, if anything: the document refuses both at once. Raises Fault."""
+    if plan.constrains and form.tools is not None:
+        return forced_calls(plan, form, _GUIDE_FAULT)
+    asked = response_format(eff["response_format"], _GUIDE_FAULT)
+    return None if asked is None else replace(asked, guide=form.guide(asked.guide))
+
+
+def _media_reader(engine: Engine, loader: MediaLoader | None) -> MediaReader | None:
+    if loader is None or engine.processor is None:
+        return None
+    return MediaReader(engine.processor, loader)
 
 
 def served_card(card: ModelCard, config: MindIEConfig) -> ModelCard:

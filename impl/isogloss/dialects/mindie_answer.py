@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
@@ -12,12 +12,13 @@ from isogloss_api.mindie import responses
 from isogloss_spec.faults import Fault
 from typing_extensions import TypedDict
 
+from isogloss.dialects.chat_formats import AnswerForm
 from isogloss.dialects.chat_logprobs import ChatTokenLogprob
-from isogloss.dialects.chat_sequence import ChatPiece, ChatSequence
+from isogloss.dialects.chat_sequence import CallPart, ChatPiece, ChatSequence
 from isogloss.dialects.engine_call import run
 from isogloss.dialects.guides import Guided
 from isogloss.dialects.mindie_usage import decode_times, prefill_time, usage
-from isogloss.engine.api import Delta, Engine, Finish, GenerationRequest, Started
+from isogloss.engine.api import Delta, Engine, Finish, GenerationRequest, Started, Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,14 @@ class Answer:
     Raises Fault `engine_refused`, `overloaded`, `engine_failure` or that of a guide.
     """
 
-    def __init__(self, engine: Engine, request: GenerationRequest, shown: Shown, guided: Guided | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        request: GenerationRequest,
+        shown: Shown,
+        form: AnswerForm,
+        guided: Guided | None = None,
+    ) -> None:
         """The request's id is the answer's; `guided` says where its guide comes from."""
         self._engine = engine
         self._request = request
@@ -70,7 +78,11 @@ class Answer:
             "model": shown.model,
         }
         self._cached = 0
-        self._sequences = [ChatSequence(index, shown.alternatives) for index in range(request.n)]
+        self._thinks = form.reasoning is not None
+        self._sequences = [
+            ChatSequence(index, shown.alternatives, form.parser(), include_stop=request.stopping.include_stop)
+            for index in range(request.n)
+        ]
 
     async def whole(self) -> responses.ChatCompletion:
         """The answer in one piece, the most likely sequence first."""
@@ -82,14 +94,13 @@ class Answer:
             ended.sort(key=lambda one: one.sequence.logprob, reverse=True)
         longest = max(ended, key=lambda one: one.sequence.tokens)
         tokens, timing = longest.sequence.tokens, longest.finish.timing
-        completion = sum(one.sequence.tokens for one in ended)
         return {
             "id": self._request.request_id,
             "object": "chat.completion",
             "created": self._created,
             "model": self._shown.model,
             "choices": [_choice(index, one) for index, one in enumerate(ended)],
-            "usage": usage(len(self._request.prompt), self._cached, completion, tokens, timing),
+            "usage": self._usage([one.sequence for one in ended], tokens, timing),
             "prefill_time": prefill_time(timing),
             "decode_time_arr": decode_times(timing, tokens),
         }
@@ -116,21 +127,22 @@ class Answer:
         content = sequence.text if self._shown.full_text else piece.text
         choice: responses.ChunkChoice = {
             "index": sequence.index,
-            "delta": {"role": "assistant", "content": content},
+            "delta": _delta(content, piece),
             "logprobs": _logprobs(piece.logprobs),
-            "finish_reason": None if finish is None else finish.reason,
+            "finish_reason": sequence.finish_reason,
         }
         if finish is None:
             return {**self._head, "choices": [choice]}
-        own = self._usage_of(sequence, finish)
+        own = self._usage([sequence], sequence.tokens, finish.timing)
         if self._shown.full_text:
             return {**self._head, "full_text": content, "usage": own, "choices": [choice]}
         return {**self._head, "usage": own, "choices": [choice]}
 
-    def _usage_of(self, sequence: ChatSequence, finish: Finish) -> responses.Usage:
-        """What one sequence took."""
-        tokens = sequence.tokens
-        return usage(len(self._request.prompt), self._cached, tokens, tokens, finish.timing)
+    def _usage(self, sequences: Sequence[ChatSequence], longest: int, timing: Timing) -> responses.Usage:
+        """What these sequences took."""
+        completion = sum(sequence.tokens for sequence in sequences)
+        reasoning = sum(sequence.reasoning_tokens for sequence in sequences) if self._thinks else None
+        return usage(len(self._request.prompt), self._cached, completion, longest, timing, reasoning)
 
 
 def _ended(sequence: ChatSequence) -> _Ended:
@@ -141,11 +153,49 @@ def _ended(sequence: ChatSequence) -> _Ended:
 
 
 def _choice(index: int, one: _Ended) -> responses.ChatChoice:
+    reason = one.sequence.finish_reason
+    assert reason is not None
     return {
         "index": index,
-        "message": {"role": "assistant", "content": one.piece.text, "tool_calls": []},
+        "message": _message(one.piece),
         "logprobs": _logprobs(one.piece.logprobs),
-        "finish_reason": one.finish.reason,
+        "finish_reason": reason,
+    }
+
+
+def _message(piece: ChatPiece) -> responses.AnswerMessage:
+    message: responses.AnswerMessage = {
+        "role": "assistant",
+        "content": piece.text,
+        "tool_calls": [_call(part) for part in piece.calls],
+    }
+    return {**message, "reasoning_content": piece.reasoning} if piece.reasoning else message
+
+
+def _call(part: CallPart) -> responses.ToolCall:
+    """A call whose parts all came at once."""
+    assert part.id is not None
+    assert part.name is not None
+    return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": part.arguments}}
+
+
+def _delta(content: str, piece: ChatPiece) -> responses.ChunkDelta:
+    delta: responses.ChunkDelta = {"role": "assistant", "content": content}
+    if piece.reasoning:
+        delta["reasoning_content"] = piece.reasoning
+    if piece.calls:
+        delta["tool_calls"] = [_call_delta(part) for part in piece.calls]
+    return delta
+
+
+def _call_delta(part: CallPart) -> responses.ToolCallDelta:
+    if part.id is None or part.name is None:
+        return {"index": part.index, "function": {"arguments": part.arguments}}
+    return {
+        "index": part.index,
+        "id": part.id,
+        "type": "function",
+        "function": {"name": part.name, "arguments": part.arguments},
     }
 
 

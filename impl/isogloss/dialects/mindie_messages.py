@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from isogloss_api.mindie import requests
 from pydantic import BaseModel
 
-_PART_TYPES = ("text", "image_url", "video_url", "audio_url", "input_audio")
+from isogloss.dialects.mindie_media import FIELDS, MediaPart, field_of, media_parts
+
+_PART_TYPES = ("text", *FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,8 @@ class Conversation:
     """The messages of a request, read."""
 
     messages: list[dict[str, object]]
-    """As a chat template takes them: only members that the document lists, lists of parts joined to one text."""
+    """As a chat template takes them: only members that the document lists, lists of texts joined to one text, media as
+    placeholders of their kind."""
     chars: int
     """Characters of all texts, names and arguments of calls included."""
     empty: int
@@ -25,6 +29,22 @@ class Conversation:
     unreadable_parts: int
     """Content parts that do not hold exactly the one thing that their type names."""
     tool_messages_without_id: int
+    media: list[MediaPart]
+    """In the order in which they stand in the messages."""
+
+    def texts(self) -> Iterator[str]:
+        """The texts that make up the contents."""
+        for message in self.messages:
+            content = message["content"]
+            if isinstance(content, str):
+                yield content
+            elif isinstance(content, list):
+                yield from (part.get("text", "") for part in content)
+
+    @property
+    def most_media(self) -> int:
+        """Media in the content that has most of them."""
+        return max(Counter(part.path[1] for part in self.media).values(), default=0)
 
     @property
     def flawed(self) -> bool:
@@ -42,6 +62,7 @@ def read(messages: Sequence[requests.Message]) -> Conversation:
         tool_messages_without_id=sum(
             message.role == "tool" and not isinstance(message.tool_call_id, str) for message in messages
         ),
+        media=[*media_parts(messages)],
     )
 
 
@@ -61,7 +82,7 @@ def _inside(value: BaseModel | dict[str, object] | list[object]) -> Iterable[obj
 
 
 def _for_template(message: requests.Message) -> dict[str, object]:
-    read: dict[str, object] = {"role": message.role, "content": _text(message)}
+    read: dict[str, object] = {"role": message.role, "content": _content(message)}
     calls = _calls(message)
     if calls:
         read["tool_calls"] = [_call(call) for call in calls]
@@ -83,6 +104,18 @@ def _calls(message: requests.Message) -> list[requests.ToolCall]:
 
 def _parts(message: requests.Message) -> list[requests.ContentPart]:
     return message.content if isinstance(message.content, list) else []
+
+
+def _content(message: requests.Message) -> str | list[dict[str, str]]:
+    parts = _parts(message)
+    return [*map(_part, parts)] if any(map(field_of, parts)) else _text(message)
+
+
+def _part(part: requests.ContentPart) -> dict[str, str]:
+    name = field_of(part)
+    if name is not None:
+        return {"type": FIELDS[name].kind}
+    return {"type": "text", "text": part.text if isinstance(part.text, str) else ""}
 
 
 def _text(message: requests.Message) -> str:

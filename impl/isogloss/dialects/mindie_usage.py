@@ -12,13 +12,16 @@ _MILLI = 1e3
 _MICRO = 1e6
 
 
-def usage(prompt: int, cached: int, completion: int, longest: int, timing: Timing) -> responses.Usage:
+def usage(
+    prompt: int, cached: int, completion: int, longest: int, timing: Timing, reasoning: int | None = None
+) -> responses.Usage:
     """Counts of tokens, and the batch size and waiting time (in µs) of each token of the longest sequence.
 
     The first token waits from the request's arrival until the first step that works on it, each other one from the
-    token before until the step that makes it.
+    token before until the step that makes it. `reasoning` is None for a model whose thoughts are not told apart; then
+    nothing is said of them.
     """
-    return {
+    counts: responses.Usage = {
         "prompt_tokens": prompt,
         "prompt_tokens_details": {"cached_tokens": cached},
         "completion_tokens": completion,
@@ -26,6 +29,7 @@ def usage(prompt: int, cached: int, completion: int, longest: int, timing: Timin
         "batch_size": list(timing.batch_sizes[:longest]),
         "queue_wait_time": _whole(((timing.queue, *timing.waits)[:longest]), _MICRO),
     }
+    return counts if reasoning is None else {**counts, "completion_tokens_details": {"reasoning_tokens": reasoning}}
 
 
 def prefill_time(timing: Timing) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, get_args
 
 from isogloss_api.acs import handlers as acs
 from isogloss_api.atoma import handlers as atoma
@@ -19,6 +20,10 @@ from isogloss.dialects.mindie_config import MindIEConfig
 from isogloss.dialects.nim import NimHandlers
 from isogloss.dialects.service import ServiceHandlers
 from isogloss.engine.api import Engine
+from isogloss.engine.media import MediaKind
+
+if TYPE_CHECKING:  # what takes decoders, which not every environment has
+    from isogloss.media.loader import MediaLoader
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,8 @@ class Options:
     """What can be set about single dialects."""
 
     mindie: MindIEConfig = field(default_factory=MindIEConfig)
+    media: MediaLoader | None = None
+    """Gets pictures, films and sound for the dialects that take them; without it none does."""
 
 
 _DEFAULTS = Options()
@@ -48,7 +55,7 @@ class Dialect:
 
 def _mindie(engine: Engine, options: Options) -> Dialect:
     config = options.mindie
-    routes = mindie.Routes(MindIEHandlers(engine, config))
+    routes = mindie.Routes(MindIEHandlers(engine, config, options.media))
     return Dialect("mindie", routes, mindie.OPERATIONS, config.model_name, config.body_limit)
 
 
@@ -64,14 +71,17 @@ DIALECTS = tuple(_BUILDERS)
 """Every name that `build` takes."""
 
 
+_MEDIA: frozenset[str] = frozenset(get_args(MediaKind))
 _HANDLED = frozenset({"best_of"})
 """Features that the handlers serve by themselves, with any engine."""
 
 
-def features(engine: Engine) -> frozenset[str]:
+def features(engine: Engine, options: Options = _DEFAULTS) -> frozenset[str]:
     """The documents' `x-feature` marks that are served with this engine."""
-    # NIM's extensions are guides in another place.
     found = engine.features | _HANDLED
+    if options.media is None:
+        found -= _MEDIA
+    # NIM's extensions are guides in another place.
     return found | {"nvext"} if "guided" in found else found
 
 

@@ -10,7 +10,7 @@ EngineError
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -19,7 +19,7 @@ from isogloss.engine.media import MediaInput, MediaProcessor
 
 FinishReason = Literal["stop", "length"]
 
-GuideKind = Literal["json_schema", "json_object", "regex", "choice", "grammar"]
+GuideKind = Literal["json_schema", "json_object", "regex", "choice", "grammar", "composite"]
 
 GuideFlaw = Literal["invalid", "unsupported", "unsatisfiable", "too_complex"]
 """Not of its language; of its language, with a part that is not known here; no text follows it; takes too much work."""
@@ -108,11 +108,16 @@ class Guide:
 
     kind: GuideKind
     text: str = ""
-    """The schema, the pattern or the grammar (Lark, or GBNF if it has `::=`); empty for the other kinds."""
+    """The schema, the pattern or the grammar (Lark, or GBNF if it has `::=`); empty for the other kinds.
+
+    Of a `composite`: Lark in which `@part0` stands for the first of `parts`, `@marker0` for the first of `choices`,
+    a text that may be a special token, and `@until0` for any text up to and with it. Never a request's own."""
     choices: tuple[str, ...] = ()
-    """The texts of a `choice`."""
+    """The texts of a `choice`, or the markers of a `composite`."""
     whitespace: str | None = None
     """For JSON: a pattern for the blanks between its parts; "" for none, None for the engine's own."""
+    parts: tuple[Guide, ...] = ()
+    """The guides inside a `composite`, none of them composite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,8 @@ class GenerationRequest:
     media: MediaInput | None = None
     """What the engine's own processor made of the prompt's media; the prompt is the one that came with it."""
     skip_special_tokens: bool = True
+    marks: tuple[str, ...] = ()
+    """Special tokens that stay in the text although others are skipped, by their own texts."""
     priority: int = 0
     """Lower starts earlier; equal priorities start in order of arrival."""
     hints: Mapping[str, str] = field(default_factory=dict)
@@ -326,8 +333,10 @@ class Tokenizer(Protocol):
         """
         ...
 
-    def decoder(self, prompt: Sequence[int], *, skip_special_tokens: bool = True) -> Decoder:
-        """A decoder for text that continues this prompt."""
+    def decoder(
+        self, prompt: Sequence[int], *, skip_special_tokens: bool = True, marks: Collection[str] = ()
+    ) -> Decoder:
+        """A decoder for text that continues this prompt; special tokens whose text is in `marks` are never skipped."""
         ...
 
     def decode(self, token_ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from jinja2 import TemplateSyntaxError
 
 from isogloss.engine.api import ChatTemplateError
+from isogloss.engine.chat.tools.base import ToolFormat
+from isogloss.engine.tool_turns import ToolTurns, role_of_results
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -31,18 +33,27 @@ class ChatTemplate:
     and mean nothing to transformers or jinja get through, and only values that can't make it work for long.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, tool_format: ToolFormat | None = None) -> None:
+        """`tool_format` is how functions and calls are written if the template knows none."""
         self._tokenizer = tokenizer
-        self._names = _argument_names(tokenizer)
+        words = _words(tokenizer)
+        self._names = _argument_names(tokenizer, words)
+        self._turns: ToolTurns | None = None
+        if tool_format is not None and "tools" not in words:
+            self._turns = ToolTurns(tool_format, role_of_results(lambda turns: self._apply(turns, (), {})))
 
-    def render(self, messages: Sequence[Mapping[str, object]], arguments: Mapping[str, object]) -> str:
+    def render(
+        self,
+        messages: Sequence[Mapping[str, object]],
+        arguments: Mapping[str, object],
+        tools: Sequence[Mapping[str, object]] = (),
+    ) -> str:
         """The prompt as text, never empty. Raises ChatTemplateError."""
         if not self._tokenizer.chat_template:
             raise ChatTemplateError("missing", "the model has no chat template")
         chosen = {name: _checked(value) for name, value in arguments.items() if name in self._names}
-        conversation = [_with_parsed_arguments(message) for message in messages]
         try:
-            text = self._apply(conversation, chosen)
+            text = self._rendered(messages, tools, chosen)
         except TemplateSyntaxError as error:
             raise ChatTemplateError("broken", "the chat template is not one") from error
         # Templates are programs of the models': one refuses messages in its own words, another breaks on them.
@@ -52,17 +63,37 @@ class ChatTemplate:
             raise ChatTemplateError("refused", "the chat template made an empty prompt")
         return text
 
-    def _apply(self, conversation: list[dict[str, Any]], arguments: dict[str, Any]) -> str:
+    def _rendered(
+        self,
+        messages: Sequence[Mapping[str, object]],
+        tools: Sequence[Mapping[str, object]],
+        arguments: dict[str, Any],
+    ) -> str:
+        if self._turns is not None:
+            return self._apply([dict(turn) for turn in self._turns.of(messages, tools)], (), arguments)
+        return self._apply([_with_parsed_arguments(message) for message in messages], tools, arguments)
+
+    def _apply(
+        self, conversation: list[dict[str, Any]], tools: Sequence[Mapping[str, object]], arguments: dict[str, Any]
+    ) -> str:
         rendered = self._tokenizer.apply_chat_template(
-            conversation, tokenize=False, add_generation_prompt=True, **arguments
+            conversation,
+            tools=cast("Any", list(tools) or None),
+            tokenize=False,
+            add_generation_prompt=True,
+            **arguments,
         )
         return cast("str", rendered)
 
 
-def _argument_names(tokenizer: PreTrainedTokenizerBase) -> frozenset[str]:
+def _words(tokenizer: PreTrainedTokenizerBase) -> frozenset[str]:
+    """All that could be a name in the templates' texts."""
     template = tokenizer.chat_template
     texts = template.values() if isinstance(template, dict) else [template or ""]
-    words = {word for text in texts for word in _NAME.findall(text)}
+    return frozenset(word for text in texts for word in _NAME.findall(text))
+
+
+def _argument_names(tokenizer: PreTrainedTokenizerBase, words: frozenset[str]) -> frozenset[str]:
     special_tokens = {*tokenizer.SPECIAL_TOKENS_ATTRIBUTES, *tokenizer.special_tokens_map}
     return frozenset(words - _NOT_THE_CLIENTS - special_tokens - set(_parameters(tokenizer)))
 

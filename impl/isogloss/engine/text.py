@@ -118,7 +118,7 @@ class _Run:
     def __init__(self, tokenizer: Tokenizer, request: GenerationRequest, stream: TokenStream) -> None:
         self._choices: list[_ChoiceText | None] = [
             _ChoiceText(
-                tokenizer.decoder(request.prompt, skip_special_tokens=request.skip_special_tokens),
+                tokenizer.decoder(request.prompt, skip_special_tokens=request.skip_special_tokens, marks=request.marks),
                 request.stopping,
             )
             for _ in range(request.n)

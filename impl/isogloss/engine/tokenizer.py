@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from isogloss.engine.chat.tools.base import ToolFormat
 from isogloss.engine.chat_template import ChatTemplate
 from isogloss.engine.detokenize import WindowDecoder
 from isogloss.engine.infill import EncodeText, Infill, find_infill
@@ -34,10 +35,13 @@ class HFTokenizer:
         *,
         eos_token_ids: Iterable[int],
         vocab_size: int,
+        tool_format: ToolFormat | None = None,
     ) -> None:
+        """`tool_format` is how functions and calls are written if the chat template knows none."""
         back_end = _fast if tokenizer.is_fast else _slow
         self._encode, self._decode = back_end(tokenizer)
-        self._chat = ChatTemplate(tokenizer)
+        self._special = {token.content: i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+        self._chat = ChatTemplate(tokenizer, tool_format)
         self._eos_token_ids = frozenset(eos_token_ids)
         self._vocab_size = vocab_size
         self._infill = find_infill(tokenizer.get_vocab(), vocab_size, self._encode)
@@ -75,10 +79,17 @@ class HFTokenizer:
 
         The template writes the special tokens it wants, so none are added.
         """
-        return self.encode(self._chat.render(messages, arguments or {}), add_special_tokens=False)
+        return self.encode(self._chat.render(messages, arguments or {}, tools), add_special_tokens=False)
 
-    def decoder(self, prompt: Sequence[int], *, skip_special_tokens: bool = True) -> WindowDecoder:
-        """A decoder for text that continues this prompt."""
+    def decoder(
+        self, prompt: Sequence[int], *, skip_special_tokens: bool = True, marks: Collection[str] = ()
+    ) -> WindowDecoder:
+        """A decoder for text that continues this prompt; special tokens whose text is in `marks` are never skipped."""
+        kept = {self._special[text] for text in marks if text in self._special}
+        if skip_special_tokens and kept:
+            return WindowDecoder(
+                partial(self._decoded_without, hidden=frozenset(self._special.values()) - kept), prompt
+            )
         return WindowDecoder(partial(self._decoded, skip=skip_special_tokens), prompt)
 
     def decode(self, token_ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
@@ -100,6 +111,9 @@ class HFTokenizer:
 
     def _decoded(self, token_ids: Sequence[int], *, skip: bool) -> str:
         return self._decode(token_ids, skip)
+
+    def _decoded_without(self, token_ids: Sequence[int], *, hidden: frozenset[int]) -> str:
+        return self._decode([token_id for token_id in token_ids if token_id not in hidden], False)
 
 
 def without_surrogates(text: str) -> str:

@@ -161,7 +161,9 @@ class GuideCompiler:
         start = compiled(self._tokens.tokenizer, answer["grammar"])
         if start.is_error():
             return GuideError("unsupported")
-        return ReadyGuide(guide.kind, guide.text, guide.choices, guide.whitespace, start, self._tokens)
+        return ReadyGuide(
+            guide.kind, guide.text, guide.choices, guide.whitespace, guide.parts, start=start, tokens=self._tokens
+        )
 
     def _worker(self) -> _Worker:
         """This thread's worker."""
@@ -222,4 +224,5 @@ class _Worker:
 
 
 def _size(guide: Guide) -> int:
-    return len(guide.text) + sum(map(len, guide.choices)) + len(guide.choices) + len(guide.whitespace or "")
+    own = len(guide.text) + sum(map(len, guide.choices)) + len(guide.choices) + len(guide.whitespace or "")
+    return own + sum(map(_size, guide.parts))

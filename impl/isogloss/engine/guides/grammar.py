@@ -59,10 +59,11 @@ def _regex(guide: Guide) -> str:
 
 
 def _choice(guide: Guide) -> str:
-    return LLMatcher.grammar_from_lark("start: " + " | ".join(map(_literal, guide.choices)))
+    return LLMatcher.grammar_from_lark("start: " + " | ".join(map(literal, guide.choices)))
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """A text as Lark writes it."""
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 

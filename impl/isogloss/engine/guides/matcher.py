@@ -100,6 +100,13 @@ class GuideMatcher:
             return False
         return len(tokens) < 2 or self._matcher.validate_tokens(list(tokens)) == len(tokens)
 
+    def allowed_after(self, tokens: Sequence[int]) -> Bits | None:
+        """Tokens that may come behind these; None if these may not come themselves. Nothing changes by asking."""
+        ahead = self._matcher.deep_copy()
+        if not ahead.consume_tokens(list(tokens)):
+            return None
+        return np.frombuffer(ahead.compute_bitmask(), np.uint8)[: (self._tokens.size + 7) // 8]
+
     def finished(self) -> bool:
         """Whether the text is whole and nothing but its end can follow, looked at closely."""
         if self.complete:
@@ -134,7 +141,7 @@ class ReadyGuide(Guide):
         """For one choice, at its start. Avoided tokens only come where nothing else can."""
         assert self.start is not None
         assert self.tokens is not None
-        json = self.kind in ("json_schema", "json_object")
+        json = any(guide.kind in ("json_schema", "json_object") for guide in (self, *self.parts))
         return GuideMatcher(self.start.deep_copy(), self.tokens, json=json, avoided=avoided)
 
 

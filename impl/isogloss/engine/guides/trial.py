@@ -10,6 +10,7 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 from numpy.typing import NDArray
 
 from isogloss.engine.api import Guide, GuideError, GuideFlaw
+from isogloss.engine.guides.composite import composed
 from isogloss.engine.guides.grammar import grammar_of
 
 LIMITS = LLParserLimits(
@@ -57,10 +58,11 @@ def compiled(tokenizer: LLTokenizer, grammar: str) -> LLMatcher:
 
 def tried_grammar(tokenizer: LLTokenizer, guide: Guide) -> str:
     """The grammar of a guide that compiles, allows something, and allows it quickly. Raises GuideError."""
-    default: GuideFlaw = "unsupported" if guide.kind == "json_schema" else "invalid"
-    if guide.whitespace:
-        _check_whitespace(tokenizer, guide.whitespace)
-    grammar = grammar_of(guide)
+    default: GuideFlaw = "unsupported" if guide.kind in ("json_schema", "composite") else "invalid"
+    for part in (guide, *guide.parts):
+        if part.whitespace:
+            _check_whitespace(tokenizer, part.whitespace)
+    grammar = composed(guide, tokenizer) if guide.kind == "composite" else grammar_of(guide)
     matcher = compiled(tokenizer, grammar)
     if matcher.is_error():
         raise GuideError(flaw_in(matcher.get_error(), default))

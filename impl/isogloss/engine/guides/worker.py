@@ -15,6 +15,7 @@ import threading
 from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from llguidance import LLTokenizer
 
@@ -34,8 +35,12 @@ def encode(guide: Guide) -> bytes:
 
 def decode(data: bytes) -> Guide:
     """A guide that has arrived."""
-    members = json.loads(data)
-    return Guide(members["kind"], members["text"], tuple(members["choices"]), members["whitespace"])
+    return _guide(json.loads(data))
+
+
+def _guide(members: dict[str, Any]) -> Guide:
+    lists = {"choices": tuple(members["choices"]), "parts": tuple(map(_guide, members["parts"]))}
+    return Guide(**{**members, **lists})
 
 
 def serve(connection: Connection) -> None:

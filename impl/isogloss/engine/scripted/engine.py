@@ -15,12 +15,14 @@ from isogloss.engine.api import (
     GenerationRequest,
     ModelCard,
 )
+from isogloss.engine.chat.registry import REASONING_FORMATS
 from isogloss.engine.guides.compiler import GuideCompiler
 from isogloss.engine.media import MediaProcessor
+from isogloss.engine.scripted.media import ScriptedProcessor
 from isogloss.engine.scripted.model import tiny_model
 from isogloss.engine.scripted.script import read_script
 from isogloss.engine.scripted.source import Limits, ScriptedPool, ScriptedSource
-from isogloss.engine.scripted.vocabulary import VOCAB_SIZE, ByteTokenizer, assign_ids, guide_vocabulary
+from isogloss.engine.scripted.vocabulary import PLACEHOLDERS, VOCAB_SIZE, ByteTokenizer, assign_ids, guide_vocabulary
 from isogloss.engine.text import TextStage
 
 _LAYERS = 4
@@ -38,17 +40,22 @@ class ScriptedEngine:
         name: str = "scripted",
         *,
         limits: Limits | None = None,
-        features: frozenset[str] = frozenset({"guided", "beam"}),
+        features: frozenset[str] = frozenset({"guided", "beam", "tools", *PLACEHOLDERS}),
         chat_template: str | None = None,
         adapters: tuple[str, ...] = (),
+        tool_format: str | None = "hermes",
+        reasoning_format: str | None = None,
     ) -> None:
-        """`adapters` are more names for the same model."""
+        """`adapters` are more names for the same model. The formats are by their names in `engine.chat`; without a
+        `tool_format` the model calls no functions, and the feature `tools` is off."""
         limits = limits or Limits()
         self._pool = ScriptedPool(tiny_model(), limits)
         self._guides = GuideCompiler(guide_vocabulary())
         self._ready = False
-        self._features = features
-        self._tokenizer = ByteTokenizer()
+        self._features = features if tool_format is not None else features - {"tools"}
+        reasoning = None if reasoning_format is None else REASONING_FORMATS[reasoning_format]
+        self._tokenizer = ByteTokenizer(reasoning=reasoning)
+        self._processor = ScriptedProcessor()
         self._card = ModelCard(
             name=name,
             context_length=limits.context_length,
@@ -58,6 +65,8 @@ class ScriptedEngine:
             created=int(time.time()),
             chat_template=chat_template,
             adapters=adapters,
+            tool_format=tool_format,
+            reasoning_format=reasoning_format,
         )
 
     @property
@@ -71,9 +80,9 @@ class ScriptedEngine:
         return self._tokenizer
 
     @property
-    def processor(self) -> MediaProcessor | None:
-        """Takes media into prompts; None if the model takes texts alone."""
-        return None
+    def processor(self) -> MediaProcessor:
+        """Takes media into prompts."""
+        return self._processor
 
     @property
     def features(self) -> frozenset[str]:
@@ -112,7 +121,7 @@ class ScriptedEngine:
         """
         if not self._ready:
             raise EngineOverloaded("the engine is not running")
-        script = read_script(request.hints)
+        script = read_script(request.hints, self._card.tool_format)
         tokens = None if script.tokens is None else assign_ids(script.tokens)
         tokenizer = ByteTokenizer(tokens.extra) if tokens is not None and tokens.extra else self._tokenizer
         if request.guide is not None:

@@ -16,7 +16,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from isogloss.engine.scripted.vocabulary import END, FIRST_FREE, FIRST_WORD, VOCAB_SIZE
+from isogloss.engine.media import MediaInput
+from isogloss.engine.scripted.vocabulary import BEHIND_WORDS, END, FIRST_WORD, VOCAB_SIZE
 from isogloss.engine.tokens import RawScore
 
 Logits = NDArray[np.float64]
@@ -74,10 +75,10 @@ class TinyModel:
         ranked += [(i, logprob + others) for i, logprob in self._top(row, top) if i != token]
         return RawScore(chosen, 1, tuple(ranked[:top]))
 
-    def prompt_scores(self, prompt: Sequence[int], top: int) -> tuple[RawScore | None, ...]:
-        """A score for each token of a prompt, None for the first."""
+    def prompt_scores(self, prompt: Sequence[int], top: int, begin: int = 0) -> tuple[RawScore | None, ...]:
+        """A score for each token of a prompt that begins at a state, None for the first."""
         scores: list[RawScore | None] = [None]
-        state = self.state(prompt[:1])
+        state = self.state(prompt[:1], begin)
         for token in prompt[1:]:
             scores.append(self.score(state, token, top))
             state = self.state((token,), state)
@@ -86,6 +87,11 @@ class TinyModel:
     def _top(self, row: int, count: int) -> tuple[tuple[int, float], ...]:
         ids, logprobs = self._order[row, :count], self._best[row, :count]
         return tuple(zip(ids.tolist(), logprobs.tolist(), strict=True))
+
+
+def first_state(media: MediaInput | None) -> int:
+    """The state before a prompt with these media."""
+    return 0 if media is None else zlib.crc32(media.salt)
 
 
 def _row_of(state: int) -> int:
@@ -102,7 +108,7 @@ def tiny_model() -> TinyModel:
 def _make_logits() -> Logits:
     random = np.random.default_rng(1)
     logits: Logits = random.normal(_UNLIKELY, 1.0, (_ROWS, VOCAB_SIZE))
-    spoken = [*b",.;:?!\n", *range(FIRST_WORD, FIRST_FREE)]
+    spoken = [*b",.;:?!\n", *range(FIRST_WORD, BEHIND_WORDS)]
     logits[:, spoken] = random.normal(0.0, 1.6, (_ROWS, len(spoken)))
     logits[:, END] = _END_LOGIT
     return logits

@@ -8,8 +8,8 @@ A script is JSON in base64, sent as the header `X-Isogloss-Script`. It names its
 
 Further members: `end` (`stop`, the default, or `length`), `fail_after` (an EngineFailure after that
 many tokens of each choice; with 0, instead of the first event), `delay_ms_first` and `delay_ms_each`
-(the first falls back on the second), for tool calls `chunk` (tokens a step), `one_delta` (all in one
-step), `truncate_tokens` (cut there, with `length`).
+(the first falls back on the second), for tool calls, which are written in the engine's format,
+`chunk` (tokens a step), `one_delta` (all in one step), `truncate_tokens` (cut there, with `length`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from isogloss.engine.api import EngineRefused, FinishReason
+from isogloss.engine.chat.calls import FunctionCall
+from isogloss.engine.chat.registry import TOOL_FORMATS
 
 HINT = "x-isogloss-script"
 
@@ -47,18 +49,19 @@ class Script:
     """Seconds before each other token."""
 
 
-def read_script(hints: Mapping[str, str]) -> Script:
-    """The script among the hints of a request. Raises EngineRefused if it is broken."""
+def read_script(hints: Mapping[str, str], tool_format: str | None = None) -> Script:
+    """The script among the hints of a request, its calls in a format. Raises EngineRefused if it is broken."""
     header = hints.get(HINT)
     if header is None:
         return Script()
     members = _checked(_parsed(header))
     each = members.get("delay_ms_each", 0)
+    calls = _call_tokens(members, tool_format)
     return Script(
-        tokens=_tokens(members),
+        tokens=_tokens(members, calls),
         endless="prefer_tokens" in members,
-        end=cast("FinishReason", "length" if _truncated(members) else members.get("end", "stop")),
-        step=_step(members),
+        end=cast("FinishReason", "length" if _truncated(members, calls) else members.get("end", "stop")),
+        step=_step(members, calls),
         fail_after=members.get("fail_after"),
         first_delay=members.get("delay_ms_first", each) / 1000,
         delay=each / 1000,
@@ -126,7 +129,7 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
 }
 
 
-def _tokens(members: Mapping[str, Any]) -> tuple[bytes, ...] | None:
+def _tokens(members: Mapping[str, Any], calls: Sequence[bytes]) -> tuple[bytes, ...] | None:
     if "bytes_hex" in members:
         own = [bytes.fromhex(item) for item in members["bytes_hex"]]
     elif "prefer_tokens" in members:
@@ -135,28 +138,29 @@ def _tokens(members: Mapping[str, Any]) -> tuple[bytes, ...] | None:
         own = [_encoded(text) for text in members.get("tokens", ())]
     else:
         return None
-    return (*own, *_call_tokens(members)[: members.get("truncate_tokens")])
+    return (*own, *calls[: members.get("truncate_tokens")])
 
 
-def _call_tokens(members: Mapping[str, Any]) -> list[bytes]:
-    """Calls as models of the Hermes family write them."""
-    text = "".join(
-        f'<tool_call>\n{{"name": {json.dumps(call["name"])}, "arguments": {call["arguments"]}}}\n</tool_call>'
-        for call in members.get("tool_calls", ())
-    )
-    return [_encoded(piece) for piece in _CALL_PIECES.findall(text)]
+def _call_tokens(members: Mapping[str, Any], tool_format: str | None) -> list[bytes]:
+    """The calls as a model of the family writes them."""
+    calls = [FunctionCall(call["name"], call["arguments"]) for call in members.get("tool_calls", ())]
+    if not calls:
+        return []
+    if tool_format is None:
+        raise EngineRefused("the script has calls, but the engine has no format for them")
+    return [_encoded(piece) for piece in _CALL_PIECES.findall(TOOL_FORMATS[tool_format].write(calls))]
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _truncated(members: Mapping[str, Any]) -> bool:
+def _truncated(members: Mapping[str, Any], calls: Sequence[bytes]) -> bool:
     limit: int | None = members.get("truncate_tokens")
-    return limit is not None and limit < len(_call_tokens(members))
+    return limit is not None and limit < len(calls)
 
 
-def _step(members: Mapping[str, Any]) -> int:
+def _step(members: Mapping[str, Any], calls: Sequence[bytes]) -> int:
     if members.get("one_delta"):
-        return max(1, len(_call_tokens(members)))
+        return max(1, len(calls))
     return int(members.get("chunk", 1))

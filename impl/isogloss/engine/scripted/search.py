@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isogloss.engine.api import GenerationRequest
-from isogloss.engine.scripted.model import TinyModel
+from isogloss.engine.scripted.model import TinyModel, first_state
 from isogloss.engine.scripted.vocabulary import END
 from isogloss.engine.tokens import Sampled, TokenEnd
 
@@ -82,7 +82,7 @@ class FoundSequence:
         self._tokens = tokens
         self._top = request.logprobs
         self._ignores_end = request.stopping.ignore_eos
-        self._state = model.state(request.prompt)
+        self._state = model.state(request.prompt, first_state(request.media))
 
     def step(self) -> Sampled:
         """Tell the next token."""
@@ -98,5 +98,5 @@ class FoundSequence:
 
 def found_sequences(model: TinyModel, request: GenerationRequest, limit: int) -> tuple[FoundSequence, ...]:
     """The best choices, best first, of at most `limit` tokens each."""
-    found = _Search(model, request, limit).best(model.state(request.prompt))
+    found = _Search(model, request, limit).best(model.state(request.prompt, first_state(request.media)))
     return tuple(FoundSequence(model, request, i, beam.tokens) for i, beam in enumerate(found[: request.n]))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from isogloss.engine.api import GenerationRequest, GuideError
 from isogloss.engine.guides.matcher import GuideMatcher, matcher_of
-from isogloss.engine.scripted.model import TinyModel
+from isogloss.engine.scripted.closing import Closing, forced_phrase, unpacked
+from isogloss.engine.scripted.model import TinyModel, first_state
 from isogloss.engine.scripted.sampling import Sampler
 from isogloss.engine.scripted.script import Script
 from isogloss.engine.scripted.vocabulary import END, VOCAB_SIZE, ScriptTokens
@@ -43,11 +42,12 @@ class ScriptedSequence:
         self._stopping = request.stopping
         self._top = request.logprobs
         self._sampler = Sampler(request.sampling, choice, request.prompt, VOCAB_SIZE)
-        self._state = model.state(request.prompt)
+        self._state = model.state(request.prompt, first_state(request.media))
         self._stop_ids = self._stopping.stop_token_ids
         if not self._stopping.ignore_eos:
             self._stop_ids |= {END}
         self._guide = matcher_of(request.guide, (END,) if self._stopping.ignore_eos else ())
+        self._closing = Closing()
 
     def step(self) -> Sampled:
         """Make the next token. Raises GuideError if the guide turns out to be too much work."""
@@ -92,13 +92,18 @@ class ScriptedSequence:
             guide.accept(token)
         else:
             guide.accept_all(self._tokens.spelled(token))
+        self._closing.took(token)
         _check(guide)
 
     def _guided(self, guide: GuideMatcher) -> int:
         bits = guide.allowed(() if self._may_stop else self._stop_ids)
         _check(guide)
-        allowed = np.unpackbits(bits, count=VOCAB_SIZE, bitorder="little").astype(bool)
-        return self._sampler.choose(self._model.row(self._state), (), allowed)
+        allowed = unpacked(bits)
+        phrase = forced_phrase(allowed, guide)
+        if phrase is not None:
+            return phrase
+        logits = self._closing.raised(self._model.row(self._state), allowed, guide)
+        return self._sampler.choose(logits, (), allowed)
 
     def _choose(self) -> int:
         if self._guide is not None:

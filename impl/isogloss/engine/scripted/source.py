@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 from isogloss.engine.api import EngineFailure, EngineRefused, GenerationRequest
 from isogloss.engine.scripted.admission import Admission
-from isogloss.engine.scripted.model import TinyModel
+from isogloss.engine.scripted.model import TinyModel, first_state
 from isogloss.engine.scripted.script import Script
 from isogloss.engine.scripted.search import FoundSequence, found_sequences
 from isogloss.engine.scripted.sequence import ScriptedSequence
@@ -66,7 +66,7 @@ class ScriptedPool:
     def _work(self, request: GenerationRequest, source: ScriptedSource) -> Work:
         model, scores = self._model, None
         if request.prompt_logprobs is not None:
-            scores = model.prompt_scores(request.prompt, request.prompt_logprobs)
+            scores = model.prompt_scores(request.prompt, request.prompt_logprobs, first_state(request.media))
         limit = min(request.stopping.max_tokens, self._context_length - len(request.prompt))
         sequences: Sequence[ScriptedSequence | FoundSequence]
         if request.beams is not None and source.tokens is None:

@@ -1,6 +1,6 @@
-"""The scripted engine's tokens: 256 bytes, two special tokens, common words, and room for scripts.
+"""The scripted engine's tokens: 256 bytes, special tokens, common words, and room for scripts.
 
-Ids above the words have no text of their own. A script's tokens that are not in the vocabulary get
+Ids above them have no text of their own. A script's tokens that are not in the vocabulary get
 ids there, which only the tokenizer of that request knows.
 """
 
@@ -9,25 +9,37 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import cast
 
 from isogloss.engine.api import EngineRefused
+from isogloss.engine.chat.reasoning import ReasoningFormat
 from isogloss.engine.guides.vocabulary import Vocabulary
+from isogloss.engine.media import MediaKind
 from isogloss.engine.scripted.words import WORDS
 from isogloss.engine.tokenizer import without_surrogates
 
 BEGIN = 256
 END = 257
 FIRST_WORD = 258
-FIRST_FREE = FIRST_WORD + len(WORDS)
+BEHIND_WORDS = FIRST_WORD + len(WORDS)
+PLACEHOLDERS: Mapping[MediaKind, int] = {"image": BEHIND_WORDS, "video": BEHIND_WORDS + 1, "audio": BEHIND_WORDS + 2}
+PHRASES = (b"<tool_call>", b"</tool_call>", b'{"name": "', b'", "arguments": ')
+FIRST_PHRASE = BEHIND_WORDS + len(PLACEHOLDERS)
+"""Phrases keep forced parts of guided texts short, as a real model's longer tokens do. Unguided they never come."""
+FIRST_FREE = FIRST_PHRASE + len(PHRASES)
 VOCAB_SIZE = 2048
 
-_SPECIAL = {BEGIN: b"<|begin|>", END: b"<|end|>"}
-_TEXT = {byte: bytes([byte]) for byte in range(256)} | {
-    FIRST_WORD + index: word.encode() for index, word in enumerate(WORDS)
+_SPECIAL = {BEGIN: b"<|begin|>", END: b"<|end|>"} | {
+    token_id: f"<|{kind}|>".encode() for kind, token_id in PLACEHOLDERS.items()
 }
+_TEXT = (
+    {byte: bytes([byte]) for byte in range(256)}
+    | {FIRST_WORD + index: word.encode() for index, word in enumerate(WORDS)}
+    | dict(enumerate(PHRASES, FIRST_PHRASE))
+)
 _IDS = {text: token_id for token_id, text in _TEXT.items()}
 _WORD_IDS = {word: FIRST_WORD + index for index, word in enumerate(WORDS)}
 _PIECES = re.compile(r" ?[A-Za-z]+|[^A-Za-z ]+| ")
@@ -76,12 +88,13 @@ _PIECE_IDS = _PieceIds()
 class ByteTokenizer:
     """Any text to tokens and back without loss, except lone surrogates, which become U+FFFD.
 
-    `extra` gives tokens of one request their bytes.
+    `extra` gives tokens of one request their bytes; `reasoning` is how the engine marks thoughts.
     """
 
-    __slots__ = ("_all", "_plain")
+    __slots__ = ("_all", "_no_thought", "_plain")
 
-    def __init__(self, extra: Mapping[int, bytes] | None = None) -> None:
+    def __init__(self, extra: Mapping[int, bytes] | None = None, *, reasoning: ReasoningFormat | None = None) -> None:
+        self._no_thought = f"{reasoning.start}\n\n{reasoning.end}\n\n" if reasoning else ""
         self._plain = {**_TEXT, **extra} if extra else _TEXT
         self._all = {**self._plain, **_SPECIAL}
 
@@ -116,11 +129,23 @@ class ByteTokenizer:
         tools: Sequence[Mapping[str, object]] = (),
         arguments: Mapping[str, object] | None = None,
     ) -> list[int]:
-        """Token ids of a conversation in a template of its own, which takes any role and no arguments."""
-        return self.encode("".join(map(_turn, messages)) + "<|assistant|>\n")
+        """Token ids of a conversation in a template of its own, which takes any role.
 
-    def decoder(self, prompt: Sequence[int], *, skip_special_tokens: bool = True) -> ByteDecoder:
-        """A decoder for text that continues a prompt; bytes need no context."""
+        It knows `enable_thinking`: false ends the thought before it begins, if the engine marks thoughts.
+        """
+        told = f"<|tools|>\n{json.dumps([*tools], ensure_ascii=False)}\n" if tools else ""
+        thinks = (arguments or {}).get("enable_thinking") is not False
+        begun = "<|assistant|>\n" if thinks else f"<|assistant|>\n{self._no_thought}"
+        pieces = [told, *chain.from_iterable(map(_turn, messages)), begun]
+        return [*chain.from_iterable(map(self._piece, pieces))]
+
+    def _piece(self, piece: str | int) -> Sequence[int]:
+        return self.encode(piece, add_special_tokens=False) if isinstance(piece, str) else (piece,)
+
+    def decoder(
+        self, prompt: Sequence[int], *, skip_special_tokens: bool = True, marks: Collection[str] = ()
+    ) -> ByteDecoder:
+        """A decoder for text that continues a prompt; bytes need no context. No special token marks anything here."""
         return ByteDecoder(self._plain if skip_special_tokens else self._all)
 
     def decode(self, token_ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
@@ -133,11 +158,21 @@ class ByteTokenizer:
         return self._all.get(token_id, b"").decode(errors="replace")
 
 
-def _turn(message: Mapping[str, object]) -> str:
-    """A line with the role, then the text, then the calls as JSON."""
+def _turn(message: Mapping[str, object]) -> Iterator[str | int]:
+    """A line with the role, then the text with its placeholders, then the calls as JSON."""
+    yield f"<|{message['role']}|>\n"
+    content = message.get("content")
+    if content:
+        yield from _parts(content) if isinstance(content, list) else [cast("str", content)]
+        yield "\n"
     calls = message.get("tool_calls")
-    lines = [f"<|{message['role']}|>", message.get("content") or "", json.dumps(calls) if calls else ""]
-    return "".join(f"{line}\n" for line in lines if line)
+    if calls:
+        yield f"{json.dumps(calls)}\n"
+
+
+def _parts(content: list[Mapping[str, str]]) -> Iterator[str | int]:
+    for part in content:
+        yield part["text"] if part["type"] == "text" else PLACEHOLDERS[cast("MediaKind", part["type"])]
 
 
 @dataclass(frozen=True, slots=True)

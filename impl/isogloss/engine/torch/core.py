@@ -151,6 +151,9 @@ class EngineCore:
 
     def _compute(self, plan: StepPlan) -> None:
         self._clean_blocks(plan)
+        self._encode_media(plan)
+        if not plan.work:
+            return
         logits = self._executor.forward([w.span for w in plan.work])
         choices, rows = self._advance(plan, logits)
         if choices:
@@ -167,6 +170,20 @@ class EngineCore:
         for source, target in plan.copies:
             self._executor.copy_block(source, target)
 
+    def _encode_media(self, plan: StepPlan) -> None:
+        """Compute the media that this step needs. Requests whose media break the model end, and leave the step."""
+        for work in plan.work:
+            job, first = work.choice.job, work.choice.computed
+            if job.media is None or job not in self._jobs:
+                continue
+            try:
+                job.media.compute(first, first + work.count, self._executor.encode)
+            except Exception:
+                # What a tower may raise is not written down.
+                log.exception("the media of a request could not be computed")
+                self.fail([job], EngineFailure("the media could not be computed"))
+        plan.work = [work for work in plan.work if work.choice.job in self._jobs]
+
     def _advance(self, plan: StepPlan, logits: torch.Tensor) -> tuple[list[Choice], list[int]]:
         """Choices that get a token now, most urgent first, and their rows of logits."""
         targets: list[tuple[Choice, int]] = []
@@ -177,6 +194,8 @@ class EngineCore:
             if choice.job.prompt_scores is not None:
                 self._score_prompt(work, logits[end - work.wanted : end])
             self._scheduler.advance(work)
+            if choice.job.media is not None:
+                choice.job.media.release(choice.computed)
             if choice.remaining == 0 and choice.job.request.beams:
                 self._searches.take(choice, logits[end - 1])
             elif choice.remaining == 0:

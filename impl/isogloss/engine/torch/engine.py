@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -19,6 +19,7 @@ from isogloss.engine.api import (
     ModelCard,
     Tokenizer,
 )
+from isogloss.engine.chat.registry import TOOL_FORMATS, detect_reasoning_format, detect_tool_format
 from isogloss.engine.guides.compiler import GuideCompiler
 from isogloss.engine.guides.vocabulary import Vocabulary
 from isogloss.engine.media import MediaProcessor
@@ -28,8 +29,9 @@ from isogloss.engine.torch.core import EngineCore
 from isogloss.engine.torch.executor import Executor
 from isogloss.engine.torch.gate import Capacity, Gate
 from isogloss.engine.torch.loading import LoadedModel, build_executor, load_model
+from isogloss.engine.torch.multimodal.processor import Processor
 from isogloss.engine.torch.scheduler import Limits
-from isogloss.engine.torch.settings import TorchSettings
+from isogloss.engine.torch.settings import AUTO, TorchSettings
 from isogloss.engine.torch.stepper import Stepper, StepperSettings
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,7 @@ class _Parts:
     text: TextStage
     guides: GuideCompiler | None
     """None if llguidance does not know the tokenizer."""
+    processor: Processor | None
 
 
 class TorchEngine:
@@ -73,13 +76,20 @@ class TorchEngine:
     @property
     def processor(self) -> MediaProcessor | None:
         """Takes media into prompts; None if the model takes texts alone."""
-        return None
+        return self._started.processor
 
     @property
     def features(self) -> frozenset[str]:
         """What this engine serves of the features that documents mark."""
-        guided, infill = self._started.guides is not None, self._started.tokenizer.infill is not None
-        return frozenset({"beam"} | ({"guided"} if guided else set()) | ({"suffix"} if infill else set()))
+        parts = self._started
+        kinds = frozenset() if parts.processor is None else parts.processor.kinds
+        served = {
+            "beam": True,
+            "guided": parts.guides is not None,
+            "suffix": parts.tokenizer.infill is not None,
+            "tools": parts.card.tool_format is not None,
+        }
+        return kinds | {name for name, there in served.items() if there}
 
     async def start(self) -> None:
         """Load the model and begin to work.
@@ -133,13 +143,20 @@ def assemble(loaded: LoadedModel, executor: Executor, settings: TorchSettings) -
         EngineCore(executor, limits),
         StepperSettings(settings.max_waiting, settings.threads, loaded.eos),
     )
-    tokenizer = HFTokenizer(loaded.tokenizer, eos_token_ids=loaded.eos, vocab_size=executor.vocab_size)
+    card = _card(loaded, executor, settings)
+    tokenizer = HFTokenizer(
+        loaded.tokenizer,
+        eos_token_ids=loaded.eos,
+        vocab_size=executor.vocab_size,
+        tool_format=None if card.tool_format is None else TOOL_FORMATS[card.tool_format],
+    )
     cache_tokens = (executor.block_count - 1) * executor.block_size
     capacity = Capacity(
         loaded.context_length, executor.vocab_size, cache_tokens, executor.block_size, frozenset(settings.adapters)
     )
     text = TextStage(tokenizer, Gate(stepper, capacity))
-    return _Parts(_card(loaded, executor, settings), tokenizer, stepper, text, _guides(loaded, executor))
+    processor = None if loaded.family is None else Processor(loaded.family)
+    return _Parts(card, tokenizer, stepper, text, _guides(loaded, executor), processor)
 
 
 def _guides(loaded: LoadedModel, executor: Executor) -> GuideCompiler | None:
@@ -168,7 +185,18 @@ def _card(loaded: LoadedModel, executor: Executor, settings: TorchSettings) -> M
         chat_template=_template(loaded),
         top_k=loaded.top_k,
         adapters=tuple(settings.adapters),
+        tool_format=_chosen(settings.tool_format, loaded, detect_tool_format),
+        reasoning_format=_chosen(settings.reasoning_format, loaded, detect_reasoning_format),
     )
+
+
+def _chosen(setting: str | None, loaded: LoadedModel, detect: Callable[[str], str | None]) -> str | None:
+    """The name of a format: the one that was set, or the first that a template of the model shows."""
+    if setting != AUTO:
+        return setting
+    template = loaded.tokenizer.chat_template
+    texts = template.values() if isinstance(template, dict) else [template or ""]
+    return next((name for name in map(detect, texts) if name is not None), None)
 
 
 def _template(loaded: LoadedModel) -> str | None:

@@ -11,6 +11,8 @@ from typing import Protocol
 
 import torch
 
+from isogloss.engine.media import Media
+
 NULL_BLOCK = 0
 """A block that no sequence owns. Executors may read it as padding, so it must stay finite."""
 
@@ -19,7 +21,17 @@ class UnsupportedModelError(Exception):
     """The executor cannot compute this model right. The text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """What is computed in place of some tokens of a span: a part of a medium."""
+
+    row: int
+    """Index, within the span, of the first of these tokens."""
+    values: torch.Tensor
+    """[tokens, hidden size]."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Span:
     """Consecutive tokens of one sequence, to be computed in one step.
 
@@ -37,6 +49,12 @@ class Span:
     """How many rows, counted from the last, need logits: 0 for none, `len(tokens)` for all."""
     adapter: str | None = None
     """Name of the adapter to compute with; None is the model alone."""
+    embedded: Sequence[Embedded] = ()
+    """Parts of media in place of tokens, which then stand for nothing."""
+    positions: torch.Tensor | None = None
+    """Rotary positions [3, tokens] where a model counts time, height and width apart; None counts on from `start`."""
+    shift: int = 0
+    """Added to the positions where they are counted on."""
 
 
 class Executor(Protocol):
@@ -64,6 +82,10 @@ class Executor(Protocol):
         position. No row depends on another span. A span reads what earlier calls stored, never
         what the same call stores for another span.
         """
+        ...
+
+    def encode(self, medium: Media) -> torch.Tensor:
+        """What takes the place of a medium's tokens, [tokens, hidden size]: for `Span.embedded`."""
         ...
 
     def copy_block(self, source: int, target: int) -> None:

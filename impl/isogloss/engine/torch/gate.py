@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from isogloss.engine.api import EngineRefused, GenerationRequest
 from isogloss.engine.tokens import TokenSource, TokenStream
+from isogloss.engine.torch.multimodal.placed import TorchMedia
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Gate:
         return self._source.open(request)
 
     def _fault(self, request: GenerationRequest) -> str | None:
-        return self._size_fault(request) or self._name_fault(request) or self._beam_fault(request)
+        faults = (self._size_fault, self._name_fault, self._media_fault, self._beam_fault)
+        return next((fault for find in faults if (fault := find(request)) is not None), None)
 
     def _size_fault(self, request: GenerationRequest) -> str | None:
         capacity = self._capacity
@@ -56,6 +58,16 @@ class Gate:
             return "a token id lies outside the vocabulary"
         if request.adapter is not None and request.adapter not in self._capacity.adapters:
             return "there is no adapter of this name"
+        return None
+
+    def _media_fault(self, request: GenerationRequest) -> str | None:
+        media = request.media
+        if media is None:
+            return None
+        if not isinstance(media, TorchMedia):
+            return "the media were made ready for another engine"
+        if media.length != len(request.prompt):
+            return "the prompt is not the one that came with its media"
         return None
 
     def _beam_fault(self, request: GenerationRequest) -> str | None:

@@ -11,6 +11,8 @@ from isogloss.engine.guides.matcher import GuideMatcher, matcher_of
 from isogloss.engine.tokens import RawScore, TokenEnd
 from isogloss.engine.torch.blocks import PrefixKeys
 from isogloss.engine.torch.executor import Span
+from isogloss.engine.torch.multimodal.job_media import JobMedia
+from isogloss.engine.torch.multimodal.placed import TorchMedia
 from isogloss.engine.torch.sampler import SamplerRow, sampler_row
 
 
@@ -30,10 +32,20 @@ class Job:
     """Choices that the caller ended, perhaps before they began."""
     prompt_scores: list[RawScore | None] | None = None
     """Scores so far, until they are complete and handed on."""
+    media: JobMedia | None = None
+    """What takes the place of tokens; None if the prompt is text."""
 
     def __post_init__(self) -> None:
         if self.request.prompt_logprobs is not None:
             self.prompt_scores = [None]
+        if isinstance(self.request.media, TorchMedia) and self.request.media.placed:
+            self.media = JobMedia(self.request.media)
+
+    @property
+    def salt(self) -> bytes:
+        """Stands for what changes the model's computation beside the tokens; empty if nothing does."""
+        adapter = (self.request.adapter or "").encode()
+        return adapter if self.media is None else adapter + b"\0" + self.media.salt
 
     @property
     def end_ids(self) -> frozenset[int]:
@@ -168,7 +180,8 @@ class Work:
     def span(self) -> Span:
         """The same as an executor takes it."""
         choice = self.choice
-        return Span(self.tokens, choice.computed, choice.table, self.wanted, choice.job.request.adapter)
+        span = Span(self.tokens, choice.computed, choice.table, self.wanted, choice.job.request.adapter)
+        return span if choice.job.media is None else choice.job.media.onto(span)
 
 
 @dataclass(slots=True)

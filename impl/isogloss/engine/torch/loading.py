@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMultimodalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from isogloss.engine.torch.adapters import AdapterError, load_adapter
 from isogloss.engine.torch.device import choose_device, choose_dtype, free_memory
+from isogloss.engine.torch.multimodal.family import FAMILIES, Family
 from isogloss.engine.torch.settings import TorchSettings
 from isogloss.engine.torch.transformers_executor import PreparedModel, TransformersExecutor
 from isogloss.models import resolve_model
@@ -28,6 +29,8 @@ class LoadedModel:
     model: Any
     tokenizer: Any
     context_length: int
+    family: Family | None = None
+    """What there is to know of its media; None for a model that takes texts alone."""
 
     @property
     def config(self) -> Any:
@@ -52,18 +55,22 @@ class LoadedModel:
 
 
 def load_model(settings: TorchSettings) -> LoadedModel:
-    """Raises ModelNotFound, DeviceUnavailableError, and what transformers raises for a broken
+    """Raises ModelNotFound, DeviceUnavailableError, UnsupportedModelError, and what transformers raises for a broken
     folder."""
     transformers_logging.disable_progress_bar()
     resolved = resolve_model(settings.model, settings.cache_dir)
     device = choose_device(settings.device)
     tokenizer = AutoTokenizer.from_pretrained(resolved.folder, local_files_only=True)
-    model = AutoModelForCausalLM.from_pretrained(
-        resolved.folder, dtype=choose_dtype(settings.dtype, device), local_files_only=True
-    )
+    config = AutoConfig.from_pretrained(resolved.folder, local_files_only=True)
+    length = _context_length(config.get_text_config(), settings.max_model_len)
+    make = FAMILIES.get(config.model_type)
+    family = None if make is None else make(config, resolved.folder, length)
+    if family is not None and family.chat_template is not None:
+        tokenizer.chat_template = family.chat_template
+    auto = AutoModelForCausalLM if family is None else AutoModelForMultimodalLM
+    model = auto.from_pretrained(resolved.folder, dtype=choose_dtype(settings.dtype, device), local_files_only=True)
     model = model.eval().requires_grad_(False).to(device)
-    length = _context_length(model.config.get_text_config(), settings.max_model_len)
-    return LoadedModel(settings.name or resolved.name, model, tokenizer, length)
+    return LoadedModel(settings.name or resolved.name, model, tokenizer, length, family)
 
 
 def _context_length(config: Any, limit: int | None) -> int:
@@ -89,7 +96,7 @@ def build_executor(loaded: LoadedModel, settings: TorchSettings) -> Transformers
     adapters = [load_adapter(name, folder, loaded.model) for name, folder in settings.adapters.items()]
     if loaded.name in settings.adapters:
         raise AdapterError(f"adapter {loaded.name!r}: the model has this name")
-    prepared = PreparedModel(loaded.model, loaded.context_length)
+    prepared = PreparedModel(loaded.model, loaded.context_length, loaded.family)
     size = settings.block_size
     per_block = prepared.bytes_per_block(size)
     useful = settings.max_num_seqs * -(-loaded.context_length // size)

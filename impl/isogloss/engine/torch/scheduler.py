@@ -162,8 +162,7 @@ class Scheduler:
 
     def add(self, job: Job) -> None:
         """Queue a request."""
-        salt = (job.request.adapter or "").encode()
-        choice = first_choice(job, PrefixKeys(self._block_size, salt))
+        choice = first_choice(job, PrefixKeys(self._block_size, job.salt))
         choice.waiting_forks = tuple(range(1, job.sequences))
         job.choices.append(choice)
         self._push(choice)

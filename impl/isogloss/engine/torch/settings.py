@@ -9,6 +9,8 @@ from pathlib import Path
 
 from isogloss.models import default_cache
 
+AUTO = "auto"
+
 
 def usable_cpus() -> int:
     """CPUs that this process may run on."""
@@ -46,5 +48,10 @@ class TorchSettings:
     """Threads that one operation may use on the CPU."""
     adapters: Mapping[str, Path] = field(default_factory=dict)
     """LoRA adapters in PEFT's format: name to folder."""
+    tool_format: str | None = AUTO
+    """How the model writes calls, by a name of `engine.chat`; None for a model that calls nothing, AUTO takes what its
+    chat template shows."""
+    reasoning_format: str | None = AUTO
+    """The same for what it thinks."""
     cache_dir: Path = field(default_factory=default_cache)
     """Where converted models are kept."""

@@ -6,11 +6,12 @@ It works on every device that torch has. Speed is that of the model's own module
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
+from isogloss.engine.media import Media
 from isogloss.engine.torch.adapters import Adapter
 from isogloss.engine.torch.attention import (
     IMPLEMENTATION,
@@ -19,8 +20,9 @@ from isogloss.engine.torch.attention import (
     current_batch,
     plan_batch,
 )
-from isogloss.engine.torch.executor import Span
+from isogloss.engine.torch.executor import Span, UnsupportedModelError
 from isogloss.engine.torch.lora import AdapterHooks
+from isogloss.engine.torch.multimodal.family import Family
 from isogloss.engine.torch.support import (
     check_config,
     check_forward,
@@ -33,8 +35,9 @@ from isogloss.engine.torch.support import (
 class TransformersExecutor:
     """Implements `Executor` over a model that uses the paged attention function."""
 
-    def __init__(self, model: Any, kv: PagedKV) -> None:
+    def __init__(self, model: Any, kv: PagedKV, family: Family | None = None) -> None:
         self._model = model
+        self._family = family
         self._kv = kv
         self._device: torch.device = model.device
         self._dtype: torch.dtype = model.dtype
@@ -67,16 +70,14 @@ class TransformersExecutor:
     @torch.inference_mode()
     def forward(self, spans: Sequence[Span]) -> torch.Tensor:
         """Compute all spans in one pass over the model."""
-        ids = [token for span in spans for token in span.tokens]
-        positions = [p for s in spans for p in range(s.start, s.start + len(s.tokens))]
         keep = self._tensor(_wanted_rows(spans))
         arguments = {"logits_to_keep": keep} if self._selects_rows else {}
         token = current_batch.set(plan_batch(self._kv, spans, self._dtype))
         try:
             with self._adapters.active(spans):
                 logits = self._model(
-                    input_ids=self._tensor(ids)[None],
-                    position_ids=self._tensor(positions)[None],
+                    **self._inputs(spans),
+                    position_ids=self._positions(spans),
                     use_cache=False,
                     **arguments,
                 ).logits[0]
@@ -84,6 +85,37 @@ class TransformersExecutor:
             current_batch.reset(token)
         rows: torch.Tensor = logits if self._selects_rows else logits[keep]
         return rows.float()
+
+    @torch.inference_mode()
+    def encode(self, medium: Media) -> torch.Tensor:
+        """Run the part of the model that sees or hears."""
+        if self._family is None:
+            raise UnsupportedModelError("the model takes no media")
+        return self._family.encode(self._model, medium)
+
+    def _inputs(self, spans: Sequence[Span]) -> dict[str, torch.Tensor]:
+        """Tokens, or embeddings where a span brings some of its own."""
+        ids = self._tensor([token for span in spans for token in span.tokens])[None]
+        if not any(span.embedded for span in spans):
+            return {"input_ids": ids}
+        embeddings = self._model.get_input_embeddings()(ids)
+        for first, span in _with_rows(spans):
+            for part in span.embedded:
+                row = first + part.row
+                embeddings[0, row : row + len(part.values)] = part.values
+        return {"inputs_embeds": embeddings}
+
+    def _positions(self, spans: Sequence[Span]) -> torch.Tensor:
+        """[1, rows], or [3, 1, rows] where a span has three positions for a token."""
+        starts = [(span.start + span.shift, len(span.tokens)) for span in spans]
+        counted = self._tensor([position for start, count in starts for position in range(start, start + count)])[None]
+        if all(span.positions is None for span in spans):
+            return counted
+        positions = counted.repeat(3, 1, 1)
+        for first, span in _with_rows(spans):
+            if span.positions is not None:
+                positions[:, 0, first : first + len(span.tokens)] = span.positions
+        return positions
 
     def _tensor(self, numbers: list[int]) -> torch.Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self._device)
@@ -104,6 +136,14 @@ def accepted_arguments(model: Any) -> frozenset[str]:
     return frozenset(inspect.signature(model.forward).parameters)
 
 
+def _with_rows(spans: Sequence[Span]) -> Iterator[tuple[int, Span]]:
+    """Each span, and its first row in the batch."""
+    first = 0
+    for span in spans:
+        yield first, span
+        first += len(span.tokens)
+
+
 def _wanted_rows(spans: Sequence[Span]) -> list[int]:
     rows: list[int] = []
     end = 0
@@ -113,16 +153,24 @@ def _wanted_rows(spans: Sequence[Span]) -> list[int]:
     return rows
 
 
+def _page_attention(model: Any) -> None:
+    """Switch the language model to the paged attention; towers beside it keep theirs."""
+    config = model.config
+    parts = [name for name in config.sub_configs if getattr(config, name) is config.get_text_config()]
+    model.set_attn_implementation({parts[0]: IMPLEMENTATION} if parts else IMPLEMENTATION)
+
+
 class PreparedModel:
     """A model that was looked at and switched to paged attention, before memory is given to it."""
 
-    def __init__(self, model: Any, context_length: int) -> None:
+    def __init__(self, model: Any, context_length: int, family: Family | None = None) -> None:
         """Raises UnsupportedModelError."""
         check_config(model.config.get_text_config(), context_length)
         check_forward(accepted_arguments(model))
         self._model = model
+        self._family = family
         self._expected = stock_logits(model)
-        model.set_attn_implementation(IMPLEMENTATION)
+        _page_attention(model)
         self.shapes: list[KVShape] = probe_shapes(model, context_length)
 
     def bytes_per_block(self, block_size: int) -> int:
@@ -135,6 +183,6 @@ class PreparedModel:
         UnsupportedModelError."""
         model = self._model
         kv = PagedKV(self.shapes, blocks, block_size, model.dtype, model.device)
-        executor = TransformersExecutor(model, kv)
+        executor = TransformersExecutor(model, kv, self._family)
         check_logits(executor, model, self._expected)
         return executor

@@ -21,11 +21,13 @@ HI = [{"role": "user", "content": "Hi"}]
 class ChatCaller:
     """Sends bodies to the route stubs as the web layer does, and validates what comes back."""
 
-    def __init__(self, engine: Engine, config: MindIEConfig | None = None) -> None:
+    def __init__(self, engine: Engine, config: MindIEConfig | None = None, media: Any = None) -> None:
         bundled = document("mindie")
-        self.dialect = build("mindie", engine, Options(config or MindIEConfig()))
+        options = Options(config or MindIEConfig(), media)
+        self.engine = engine
+        self.dialect = build("mindie", engine, options)
         self.model = self.dialect.model or engine.card.name
-        self.judge = Judge(bundled, "create_chat_completion", models={self.model}, features=features(engine))
+        self.judge = Judge(bundled, "create_chat_completion", models={self.model}, features=features(engine, options))
         self.context: Context = {}
         registry = Registry([("urn:mindie", bundled)])
         self.whole, self.chunk = (

@@ -109,6 +109,8 @@ async def test_figures_of_a_plain_request(caller):
         "messages_chars": 6,
         "empty_messages": 0,
         "unreadable_parts": 0,
+        "media_parts": 0,
+        "media_address_chars": 0,
         "tool_messages_without_id": 0,
         "stop_chars": 3,
         "server": {
@@ -126,6 +128,7 @@ async def test_figures_of_a_plain_request(caller):
 @pytest.mark.parametrize(("parameters", "refused"), [({}, False), ({"a": {"b": {"c": {"d": {"e": {}}}}}}, True)])
 async def test_depth_counts_with_tools(calling, engine, parameters, refused):
     engine.features = frozenset({"tools"})
+    engine.card = replace(engine.card, context_length=1024)
     caller = calling(engine)
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"a": parameters}}}]
     if refused:
@@ -179,7 +182,7 @@ async def test_or_cuts_it(calling, engine):
 
 
 async def test_a_template_that_refuses(caller, engine, monkeypatch):
-    def encode_chat(self: object, messages: object, *, arguments: object) -> list[int]:
+    def encode_chat(self: object, messages: object, *, tools: object, arguments: object) -> list[int]:
         raise ChatTemplateError("refused", "roles must alternate")
 
     monkeypatch.setattr(type(engine.tokenizer), "encode_chat", encode_chat)
@@ -194,7 +197,7 @@ async def test_arguments_reach_the_tokenizer(caller, engine, monkeypatch):
     seen = []
     encode = type(engine.tokenizer).encode_chat
 
-    def encode_chat(self: Any, messages: Any, *, arguments: Any) -> list[int]:
+    def encode_chat(self: Any, messages: Any, *, tools: Any, arguments: Any) -> list[int]:
         seen.append(arguments)
         return encode(self, messages)
 

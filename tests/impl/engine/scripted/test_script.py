@@ -5,11 +5,12 @@ import json
 
 import pytest
 from isogloss.engine.api import EngineRefused
+from isogloss.engine.chat import TOOL_FORMATS, FunctionCall
 from isogloss.engine.scripted.script import HINT, Script, read_script
 
 
-def read(value) -> Script:
-    return read_script({HINT: base64.b64encode(json.dumps(value).encode()).decode()})
+def read(value, tool_format: str | None = "hermes") -> Script:
+    return read_script({HINT: base64.b64encode(json.dumps(value).encode()).decode()}, tool_format)
 
 
 def test_no_header_is_the_empty_script():
@@ -32,9 +33,22 @@ CALL = {"name": "f", "arguments": '{"a": 1}'}
 def test_tool_calls_follow_the_text():
     script = read({"tokens": ["Hm. "], "tool_calls": [CALL, CALL], "chunk": 3})
     call = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
-    assert b"".join(script.tokens).decode() == "Hm. " + call * 2
+    assert b"".join(script.tokens).decode() == f"Hm. {call}\n{call}"
     assert script.step == 3
     assert read({"tool_calls": [CALL], "one_delta": True}).step == len(read({"tool_calls": [CALL]}).tokens)
+
+
+@pytest.mark.parametrize("family", sorted(TOOL_FORMATS))
+def test_tool_calls_are_in_the_engines_format(family):
+    tokens = read({"tool_calls": [CALL]}, family).tokens
+    assert b"".join(tokens).decode() == TOOL_FORMATS[family].write([FunctionCall("f", '{"a": 1}')])
+    assert len(tokens) > 5
+
+
+def test_an_engine_without_a_format_writes_no_calls():
+    with pytest.raises(EngineRefused):
+        read({"tool_calls": [CALL]}, None)
+    assert read({"tool_calls": []}, None).tokens == ()
 
 
 def test_a_cut_tool_call_ends_with_length():

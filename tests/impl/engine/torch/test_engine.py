@@ -15,7 +15,8 @@ from isogloss.engine.api import (
     Started,
     Stopping,
 )
-from isogloss.engine.torch.engine import TorchEngine
+from isogloss.engine.torch.engine import TorchEngine, assemble
+from isogloss.engine.torch.loading import build_executor, load_model
 from isogloss.engine.torch.settings import TorchSettings
 
 
@@ -152,3 +153,31 @@ async def test_suffix_is_served_where_the_tokenizer_has_the_tokens(zoo, tmp_path
         assert prompt == [start, *engine.tokenizer.encode("The quick"), hole, *engine.tokenizer.encode("fox"), end]
     finally:
         await engine.stop()
+
+
+HERMES_TEMPLATE = (
+    "{% if tools %}<tool_call>{% endif %}{{ messages[0].content }}{% if enable_thinking %}<think></think>{% endif %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "settings", "tools", "reasoning"),
+    [
+        (None, {}, None, None),
+        ("{{ messages[0].content }}", {}, None, None),
+        (HERMES_TEMPLATE, {}, "qwen3", "qwen3"),
+        ({"default": "x", "tool_use": "{{ tools }}<|python_tag|>"}, {}, "llama3", None),
+        (HERMES_TEMPLATE, {"tool_format": None, "reasoning_format": None}, None, None),
+        (None, {"tool_format": "deepseek", "reasoning_format": "deepseek_r1"}, "deepseek", "deepseek_r1"),
+    ],
+)
+def test_formats_are_those_of_the_template_unless_they_are_set(zoo, template, settings, tools, reasoning):
+    chosen = TorchSettings(str(zoo.folder("llama")), device="cpu", threads=1, kv_cache_gib=0.001, **settings)
+    loaded = load_model(chosen)
+    loaded.tokenizer.chat_template = template
+    engine = TorchEngine(chosen)
+    parts = assemble(loaded, build_executor(loaded, chosen), chosen)
+    engine._parts = parts
+    assert (engine.card.tool_format, engine.card.reasoning_format) == (tools, reasoning)
+    assert ("tools" in engine.features) is (tools is not None)
+    parts.guides.close()

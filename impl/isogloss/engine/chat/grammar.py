@@ -1,0 +1,92 @@
+"""Writing the grammar of an answer, rule by rule, as a composite guide."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TypeVar
+
+from isogloss.engine.api import Guide
+from isogloss.engine.chat.calls import Function
+from isogloss.engine.chat.parameters import arguments_schema, schema_text
+
+T = TypeVar("T")
+
+_ESCAPED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Builder:
+    """Collects rules; what its methods return are expressions for other rules."""
+
+    free = "FREE"
+    """Any text."""
+
+    def __init__(self) -> None:
+        self._rules: list[str] = ["FREE: /(?s:.*)/"]
+        self._parts: list[Guide] = []
+        self._markers: list[str] = []
+
+    def text(self, text: str) -> str:
+        """Exactly this text."""
+        quoted = json.dumps(text, ensure_ascii=False)
+        return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
+
+    def rule(self, expression: str) -> str:
+        """A rule of its own."""
+        return self._named("rule", expression)
+
+    def terminal(self, expression: str) -> str:
+        """A pattern of its own, of texts and regular expressions alone."""
+        return self._named("TERMINAL", expression)
+
+    def part(self, guide: Guide) -> str:
+        """What follows another guide."""
+        return f"@part{_index(self._parts, guide)}"
+
+    def arguments(self, function: Function, strict_only: bool) -> str:
+        """The arguments of a function as JSON: by its schema, or any object."""
+        if strict_only and not function.strict:
+            return self.part(Guide("json_object"))
+        return self.schema(arguments_schema(function))
+
+    def schema(self, schema: object) -> str:
+        """JSON by a schema."""
+        return self.part(Guide("json_schema", schema_text(schema)))
+
+    def marker(self, marker: str) -> str:
+        """A marker, which may be a special token."""
+        return f"@marker{_index(self._markers, marker)}"
+
+    def until(self, marker: str) -> str:
+        """Any text up to the first such marker, and the marker."""
+        return f"@until{_index(self._markers, marker)}"
+
+    def guide(self, start: str) -> Guide:
+        """The guide whose text is this expression."""
+        text = "\n".join([f"start: {start}", *self._rules])
+        return Guide("composite", text, choices=tuple(self._markers), parts=tuple(self._parts))
+
+    def _named(self, prefix: str, expression: str) -> str:
+        name = f"{prefix}{len(self._rules)}"
+        self._rules.append(f"{name}: {expression}")
+        return name
+
+
+def repeated(expression: str, between: str, at_least: int, at_most: int | None) -> str:
+    """So many in a row, at least one, with something between each two."""
+    if at_most == 1:
+        return expression
+    more = "" if at_most is None else at_most - 1
+    return f"{expression} ({between} {expression}){{{max(at_least, 1) - 1},{more}}}"
+
+
+def _index(known: list[T], item: T) -> int:
+    if item not in known:
+        known.append(item)
+    return known.index(item)
+
+
+def one_of(expressions: Sequence[str]) -> str:
+    """One of several."""
+    return f"({' | '.join(expressions)})"

@@ -1,0 +1,121 @@
+"""The schema of a function's arguments, as strict calls follow it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from isogloss.engine.api import GuideError
+from isogloss.engine.chat.calls import Function
+
+_OPEN = frozenset(
+    "$ref $dynamicRef allOf anyOf oneOf if then else dependentSchemas additionalProperties "
+    "unevaluatedProperties patternProperties".split()
+)
+"""Keywords beside which a schema is not closed: it says so itself, or its properties are spread over several."""
+_MAPS = ("properties", "patternProperties", "$defs", "definitions")
+_LISTS = ("prefixItems", "anyOf", "oneOf")
+_SINGLE = ("items", "additionalProperties")
+
+
+def arguments_schema(function: Function) -> dict[str, Any]:
+    """The schema of the arguments. An object that says nothing of additional properties has none.
+
+    Raises GuideError for a schema that nests deeply or is no JSON.
+    """
+    return closed({"type": "object", **(function.parameters or {})})
+
+
+def closed(schema: Mapping[str, object]) -> dict[str, Any]:
+    """A copy of a schema whose objects take no properties but those they tell of."""
+    copy: dict[str, Any] = json.loads(schema_text(schema))
+    for node in _schemas(copy):
+        if (node.get("type") == "object" or "properties" in node) and not _OPEN & node.keys():
+            node["additionalProperties"] = False
+    return copy
+
+
+def schema_text(schema: object) -> str:
+    """A schema as JSON. Raises GuideError for one that nests deeply or is none."""
+    try:
+        return json.dumps(schema, allow_nan=False)
+    except RecursionError as error:
+        raise GuideError("too_complex") from error
+    except (ValueError, TypeError) as error:
+        raise GuideError("invalid") from error
+
+
+def _schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The schema and those inside it that stand on their own, each before the ones inside it."""
+    waiting: list[object] = [schema]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, dict):
+            continue
+        yield node
+        waiting += [node.get(key) for key in _SINGLE]
+        for key in (*_MAPS, *_LISTS):
+            inner = node.get(key)
+            waiting += inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a function."""
+
+    name: str
+    schema: Mapping[str, object]
+    """Stands on its own."""
+    required: bool
+
+    @property
+    def options(self) -> Sequence[str]:
+        """The texts that it is chosen from, if it is."""
+        return _texts(self.schema)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it takes texts alone."""
+        return _is_text(self.schema)
+
+
+def arguments_of(function: Function) -> list[Argument] | None:
+    """The arguments one by one; None if the schema does not tell them in that way.
+
+    Raises GuideError for a schema that nests deeply or is no JSON.
+    """
+    whole = arguments_schema(function)
+    known, needed = whole.get("properties", {}), whole.get("required", [])
+    if not isinstance(known, dict) or not isinstance(needed, list):
+        raise GuideError("invalid")
+    if not known and _OPEN & (function.parameters or {}).keys():
+        return None
+    shared: dict[str, object] = {key: whole[key] for key in ("$defs", "definitions", "$schema") if key in whole}
+    return [Argument(name, _alone(schema, shared), name in needed) for name, schema in known.items()]
+
+
+def _alone(schema: object, shared: Mapping[str, object]) -> Mapping[str, object]:
+    if isinstance(schema, bool):
+        return {} if schema else {"not": {}}
+    if not isinstance(schema, dict):
+        raise GuideError("invalid")
+    return {**shared, **schema}
+
+
+def takes_text(function: Function, name: str) -> bool:
+    """Whether an argument of a function takes texts alone, as far as the schema tells."""
+    known = (function.parameters or {}).get("properties")
+    schema = known.get(name) if isinstance(known, Mapping) else None
+    return isinstance(schema, Mapping) and _is_text(schema)
+
+
+def _is_text(schema: Mapping[str, object]) -> bool:
+    return schema.get("type") == "string" or ("type" not in schema and bool(_texts(schema)))
+
+
+def _texts(schema: Mapping[str, object]) -> Sequence[str]:
+    options = schema.get("enum")
+    chosen = isinstance(options, list) and all(isinstance(option, str) for option in options)
+    return cast("list[str]", options) if chosen else ()

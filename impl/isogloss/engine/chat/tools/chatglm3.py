@@ -1,0 +1,113 @@
+"""ChatGLM3: the name on a line of its own, and below it Python that calls `tool_call`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isogloss.engine.chat.calls import Function, FunctionCall
+from isogloss.engine.chat.grammar import Builder, one_of, repeated
+from isogloss.engine.chat.parameters import arguments_of
+from isogloss.engine.chat.python_text import mapping_of, read_keywords
+from isogloss.engine.chat.source import Markers, Read, ignore
+from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
+
+_FENCE = "```"
+_FENCED = f"{_FENCE}python"
+_CALL = "tool_call("
+_OPENING = f"\n {_FENCED}\n{_CALL}"
+_CLOSING = f")\n{_FENCE}"
+_LINE = Markers("\n")
+_END = Markers(_FENCE)
+
+_NAME = r"/[A-Za-z_][A-Za-z0-9_]{0,63}/"
+
+
+class ChatGlm3Parser(ToolParser):
+    """A call may begin at any line."""
+
+    starts = _LINE
+
+    def _answer(self) -> Read[None]:
+        while (yield from self._source.peek()):
+            yield from self._source.blanks(self._content)
+            if not (yield from self._attempt(self._call())):
+                yield from self._source.until(_LINE, self._content)
+
+    def _call(self) -> Read[bool]:
+        name = yield from self._name()
+        if name is None or not (yield from self._opening()):
+            return False
+        self._start(name)
+        if (yield from read_keywords(self._source, self._argue)):
+            yield from self._source.blanks()
+        else:
+            yield from self._source.until(_END, ignore)
+        yield from self._source.literal(_FENCE, cut=True)
+        return True
+
+    def _name(self) -> Read[str | None]:
+        """The name of a known function that stands alone on its line."""
+        for name in self._functions:
+            if (yield from self._source.literal(f"{name}\n")):
+                return name
+        return None
+
+    def _opening(self) -> Read[bool]:
+        for part in (_FENCED, _CALL):
+            yield from self._source.blanks()
+            if not (yield from self._source.literal(part)):
+                return False
+        return True
+
+
+class ChatGlm3(ToolFormat):
+    """ChatGLM3.
+
+    Guides write values as JSON, which stands in Python too but for `true`, `false` and `null`; the parser takes both.
+    They honour the schema of each argument, which ones are required and their order, and allow no others.
+    What a schema says of its arguments together is not honoured.
+    """
+
+    name = "chatglm3"
+    parsed_by = ChatGlm3Parser
+
+    def write(self, calls: Sequence[FunctionCall]) -> str:
+        """Arguments that are no JSON object are left out: the form has no place for them."""
+        return "\n".join(
+            call.name
+            + _OPENING
+            + ", ".join(f"{key}={value!r}" for key, value in mapping_of(call.arguments).items())
+            + _CLOSING
+            for call in calls
+        )
+
+    def calls(
+        self, build: Builder, functions: Sequence[Function], *, at_least: int, at_most: int | None, strict_only: bool
+    ) -> str:
+        """Each as `write` writes it."""
+        ways = [
+            f"{build.text(function.name + _OPENING)} {_keywords(build, function, strict_only)}"
+            for function in functions
+        ]
+        call = build.rule(f"{one_of(ways)} {build.text(_CLOSING)}")
+        return repeated(call, build.text("\n"), at_least, at_most)
+
+    def free(self, build: Builder) -> str:
+        """Anything that calls nothing."""
+        return build.terminal(r"/(?s:.*)/ & ~/(?s:.*)tool_call\((?s:.*)/")
+
+
+def _keywords(build: Builder, function: Function, strict_only: bool) -> str:
+    """All arguments of a function, with commas between them; maybe nothing."""
+    known = None if strict_only and not function.strict else arguments_of(function)
+    if known is None:
+        any_one = f"{build.terminal(_NAME)} {build.text('=')} {build.schema({})}"
+        return f"({repeated(any_one, build.text(', '), 0, None)})?"
+    head = tail = ""
+    for argument in reversed(known):
+        member = build.rule(f"{build.text(argument.name + '=')} {build.schema(argument.schema)}")
+        begun = f"{member} {tail}"
+        head = build.rule(begun if argument.required else f"{begun} | {head}" if head else f"({begun})?")
+        more = f"{build.text(', ')} {member}"
+        tail = build.rule(f"{more} {tail}" if argument.required else f"({more})? {tail}")
+    return head

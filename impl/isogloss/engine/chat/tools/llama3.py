@@ -1,0 +1,80 @@
+"""Llama 3.1 and later: bare objects with `name` and `parameters`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isogloss.engine.chat.calls import Function, FunctionCall
+from isogloss.engine.chat.grammar import Builder, one_of, repeated
+from isogloss.engine.chat.json_text import json_text
+from isogloss.engine.chat.source import Markers, Read, ignore
+from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
+
+_TAG = "<|python_tag|>"
+_BETWEEN = "; "
+
+
+class Llama3Parser(ToolParser):
+    """Calls stand at the start of an answer, behind another call, or behind the tag."""
+
+    starts = Markers(_TAG)
+
+    def _answer(self) -> Read[None]:
+        more = True
+        while more:
+            yield from self._run()
+            more = yield from self._source.until(self.starts, self._content)
+
+    def _run(self) -> Read[None]:
+        """Calls one after the other."""
+        while True:
+            yield from self._source.blanks(self._content)
+            if not (yield from self._attempt(self._call())):
+                return
+            yield from self._source.blanks()
+            yield from self._source.literal(_BETWEEN.strip())
+
+    def _call(self) -> Read[bool]:
+        yield from self._source.literal(_TAG)
+        yield from self._source.blanks()
+        call = self._object()
+        found = yield from call.read()
+        if found and call.closed:
+            self._close()
+        elif found:
+            yield from self._source.until(self.starts, ignore)
+        return found
+
+
+class Llama3(ToolFormat):
+    """Llama 3.1 and later, for functions of the user's; the built-in ones of Llama have a form of their own.
+
+    Guides cannot tell an answer in JSON from a call: under `auto` a text that begins with a brace must be a call.
+    """
+
+    name = "llama3"
+    parsed_by = Llama3Parser
+    markers = (_TAG,)
+    special_tokens = True
+
+    def write(self, calls: Sequence[FunctionCall]) -> str:
+        """One object a call."""
+        return _BETWEEN.join(f"{_opening(call.name)}{call.arguments}}}" for call in calls)
+
+    def calls(
+        self, build: Builder, functions: Sequence[Function], *, at_least: int, at_most: int | None, strict_only: bool
+    ) -> str:
+        """Each as `write` writes it."""
+        ways = [
+            f"{build.text(_opening(function.name))} {build.arguments(function, strict_only)}" for function in functions
+        ]
+        call = build.rule(f"{one_of(ways)} {build.text('}')}")
+        return repeated(call, build.text(_BETWEEN), at_least, at_most)
+
+    def free(self, build: Builder) -> str:
+        """Anything that does not begin with a brace."""
+        return build.terminal(r"/[^{](?s:.*)/") + "?"
+
+
+def _opening(name: str) -> str:
+    return f'{{"name": {json_text(name)}, "parameters": '

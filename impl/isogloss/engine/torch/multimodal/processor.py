@@ -1,0 +1,99 @@
+"""Takes media into prompts for models of transformers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isogloss.engine.media import Audio, Image, Media, MediaKind, MediaRefused, PlacedMedia, Video, VideoPlan
+from isogloss.engine.torch.multimodal.family import Family
+from isogloss.engine.torch.multimodal.placed import PlacedMedium, TorchMedia
+
+KINDS: dict[type[Media], MediaKind] = {Image: "image", Video: "video", Audio: "audio"}
+
+
+class Processor:
+    """Implements `MediaProcessor` for one model."""
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+
+    @property
+    def kinds(self) -> frozenset[MediaKind]:
+        """What the model takes."""
+        return frozenset(self._family.marks.values())
+
+    @property
+    def sample_rate(self) -> int:
+        """Samples a second that sound must have; 0 for a model that does not hear."""
+        return self._family.hearing.sample_rate if self._family.hearing else 0
+
+    @property
+    def longest_audio(self) -> float:
+        """Seconds of sound that the model hears."""
+        return self._family.hearing.longest if self._family.hearing else 0.0
+
+    def image_size(self, height: int, width: int) -> tuple[int, int]:
+        """Height and width that a picture of this size must have. Raises MediaRefused."""
+        if self._family.vision is None:
+            raise MediaRefused("the model does not see")
+        return self._family.vision.image_size(height, width)
+
+    def video_plan(self, frames: int, frames_per_second: float, height: int, width: int) -> VideoPlan:
+        """What to take of a film. Raises MediaRefused."""
+        if self._family.vision is None:
+            raise MediaRefused("the model does not see")
+        return self._family.vision.video_plan(frames, frames_per_second, height, width)
+
+    def place(self, tokens: Sequence[int], media: Sequence[Media]) -> PlacedMedia:
+        """Write out the placeholders of a prompt, the first for the first medium.
+
+        Reads the media once, for their salt (about a gigabyte a second). Raises MediaRefused.
+        """
+        written: list[int] = []
+        placed: list[PlacedMedium] = []
+        done = 0
+        for index, medium in self._pairs(tokens, media):
+            written += tokens[done:index]
+            placed.append(PlacedMedium(medium, len(written), self._family.count(medium)))
+            written += [tokens[index]] * placed[-1].count
+            done = index + 1
+        written += tokens[done:]
+        rotary = self._family.rotary(len(written), placed)
+        return PlacedMedia(written, TorchMedia(_salt(media), len(written), placed, rotary))
+
+    def _pairs(self, tokens: Sequence[int], media: Sequence[Media]) -> Iterator[tuple[int, Media]]:
+        marks = self._family.marks
+        places = [index for index, token in enumerate(tokens) if token in marks]
+        if len(places) != len(media):
+            raise MediaRefused(f"the prompt has {len(places)} placeholders for {len(media)} media")
+        for index, medium in zip(places, media, strict=True):
+            if marks[tokens[index]] != KINDS[type(medium)]:
+                raise MediaRefused("a placeholder is for another kind of medium")
+            yield index, medium
+
+
+def _salt(media: Sequence[Media]) -> bytes:
+    """Empty without media; else a digest of all that the model computes with."""
+    if not media:
+        return b""
+    # A cryptographic hash, because a collision would show one caller's picture to another.
+    digest = hashlib.blake2b(digest_size=32, person=b"isogloss-media")
+    for medium in media:
+        content, rate = _parts(medium)
+        digest.update(f"{KINDS[type(medium)]} {content.shape} {rate!r};".encode())
+        digest.update(np.ascontiguousarray(content).data.cast("B"))
+    return digest.digest()
+
+
+def _parts(medium: Media) -> tuple[NDArray[np.generic], float]:
+    match medium:
+        case Image():
+            return medium.pixels, 0.0
+        case Video():
+            return medium.frames, medium.frames_per_second
+        case Audio():
+            return medium.samples, medium.sample_rate

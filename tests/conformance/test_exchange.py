@@ -1,0 +1,41 @@
+"""What is wrong with every answer is said once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import isogloss_api
+import pytest
+from isogloss_conformance.checks import Check
+from isogloss_conformance.client import Client
+from isogloss_conformance.results import Status
+from isogloss_conformance.rules import RulesStep
+from isogloss_conformance.session import Facts, Session
+from isogloss_conformance.smoke import SmokeStep
+from support.server import Server
+
+
+@pytest.fixture
+def session(scripted: Server) -> Session:
+    document = isogloss_api.document("nim")
+    document["components"]["schemas"]["CompletionResponse"]["required"].append("fingerprint")
+    return Session(document, Client(f"{scripted.url}/nim"), Facts("scripted", 4096, frozenset()))
+
+
+def found(step: type[Any], session: Session, check_id: str) -> Check:
+    return next(check for check in step(session).checks() if check.id == check_id)
+
+
+def test_a_member_that_every_answer_lacks_is_blamed_on_no_rule(session: Session) -> None:
+    smoke = found(SmokeStep, session, "nim/smoke/completions").run()
+    assert smoke.status is Status.FAIL
+    assert "fingerprint" in smoke.got
+    assert found(RulesStep, session, "nim/completions/n/minimum").run().status is Status.PASS
+
+
+def test_what_is_wrong_with_one_answer_is_blamed_on_its_rule(session: Session) -> None:
+    choice: dict[str, Any] = session.document["components"]["schemas"]["CompletionChoice"]
+    choice["properties"]["index"]["maximum"] = 1
+    result = found(RulesStep, session, "nim/completions/n/maximum").run()
+    assert result.status is Status.FAIL
+    assert "index" in result.got

@@ -1,0 +1,228 @@
+"""Guides for answers with calls: what they let through."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from isogloss.engine.api import Guide, GuideError
+from isogloss.engine.chat import (
+    REASONING_FORMATS,
+    TOOL_FORMATS,
+    AnswerParser,
+    CallArguments,
+    Content,
+    Function,
+    FunctionCall,
+    Reasoning,
+    after_reasoning,
+    call_guide,
+    joined,
+)
+from isogloss.engine.guides.compiler import GuideCompiler
+from isogloss.engine.guides.trial import compiled, tried_grammar
+from isogloss.engine.guides.vocabulary import Vocabulary
+from isogloss.engine.scripted.vocabulary import guide_vocabulary
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "minimum": 1},
+        "unit": {"enum": ["C", "F"]},
+        "at": {"type": "object", "properties": {"x": {"$ref": "#/$defs/x"}}},
+    },
+    "required": ["city"],
+    "$defs": {"x": {"type": "number"}},
+}
+STRICT = Function("get_weather", "Weather.", WEATHER, strict=True)
+LOOSE = Function("log", None, {"type": "object", "properties": {"level": {"type": "integer"}}})
+FORMATS = sorted(TOOL_FORMATS)
+GOOD = FunctionCall("get_weather", '{"city": "Oslo", "days": 3, "unit": "C", "at": {"x": 1}}')
+SHORT = FunctionCall("get_weather", '{"city": "Bern", "unit": "F"}')
+THOUGHT = REASONING_FORMATS["qwen3"]
+
+
+@pytest.fixture(scope="module")
+def takes() -> Callable[[Guide, str], bool]:
+    """Whether a text is one of a guide's, whole."""
+    tokenizer = guide_vocabulary().tokenizer()
+
+    def check(guide: Guide, text: str) -> bool:
+        matcher = compiled(tokenizer, tried_grammar(tokenizer, guide))
+        tokens = list(text.encode())
+        if matcher.validate_tokens(tokens) < len(tokens):
+            return False
+        matcher.consume_tokens(tokens)
+        return matcher.is_accepting()
+
+    return check
+
+
+def written(name: str, *calls: FunctionCall) -> str:
+    """As a model writes it; ChatGLM3's guide wants the texts of Python as JSON writes them."""
+    text = TOOL_FORMATS[name].write(calls)
+    return text.replace("'", '"') if name == "chatglm3" else text
+
+
+def guide(name: str, *functions: Function, **options: Any) -> Guide:
+    made = call_guide(TOOL_FORMATS[name], functions or (STRICT, LOOSE), **options)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_required_calls(takes, name: str) -> None:
+    required = guide(name, at_least=1)
+    assert takes(required, written(name, GOOD))
+    assert takes(required, written(name, GOOD, SHORT, FunctionCall("log", '{"level": 1}')))
+    assert not takes(required, "Sunny.")
+    assert not takes(required, "")
+    assert not takes(required, written(name, FunctionCall("other", "{}")))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_named_call(takes, name: str) -> None:
+    named = guide(name, STRICT, at_least=1, at_most=1)
+    assert takes(named, written(name, GOOD))
+    assert not takes(named, written(name, GOOD, GOOD))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("arguments", ['{"city": "Oslo", "days": "x"}', '{"days": 3}', '{"city": "a", "unit": "K"}'])
+def test_strict_arguments_follow_their_schema(takes, name: str, arguments: str) -> None:
+    wrong = FunctionCall("get_weather", arguments)
+    assert not takes(guide(name, at_least=1), written(name, wrong))
+    assert not takes(guide(name, at_least=0), written(name, wrong))
+    assert takes(guide(name, Function("get_weather"), at_least=1), written(name, wrong))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_strict_arguments_are_closed_and_others_are_free(takes, name: str) -> None:
+    more = FunctionCall("get_weather", '{"city": "Oslo", "more": 1}')
+    assert not takes(guide(name, at_least=1), written(name, more))
+    free = FunctionCall("log", '{"level": "high", "more": [1]}')
+    assert takes(guide(name, at_least=1), written(name, free))
+    assert not takes(guide(name, at_least=1, strict_only=False), written(name, free))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_free_text_may_call(takes, name: str) -> None:
+    free = guide(name, at_least=0)
+    assert takes(free, "")
+    assert takes(free, "Sunny, I think.")
+    assert takes(free, written(name, GOOD))
+    if TOOL_FORMATS[name].trigger:
+        call = written(name, GOOD)
+        assert takes(free, f"I will look.\n{call}\nand {call} done <")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_thought_may_come_first(takes, name: str) -> None:
+    call = written(name, GOOD)
+    assert takes(guide(name, at_least=1, reasoning=THOUGHT), call)
+    assert takes(guide(name, at_least=1, reasoning=THOUGHT), f"<think>\n{{hm}}\n</think>\n\n{call}")
+    inside = guide(name, at_least=1, reasoning=THOUGHT, inside=True)
+    assert takes(inside, f"hm <\n</think>\n\n{call}")
+    assert not takes(inside, call)
+    assert not takes(inside, "hm </think>Sunny.")
+
+
+def test_nothing_to_constrain() -> None:
+    form = TOOL_FORMATS["hermes"]
+    assert call_guide(form, [LOOSE], at_least=0) is None
+    assert call_guide(form, [], at_least=1) is None
+    assert call_guide(form, [LOOSE], at_least=0, strict_only=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("inner", "good", "bad"),
+    [
+        (Guide("json_schema", '{"type": "object", "required": ["a"]}'), '{"a": 1}', "{}"),
+        (Guide("json_object"), "{}", "[]"),
+        (Guide("regex", "a+b"), "aab", "b"),
+        (Guide("choice", choices=("yes", "</think>")), "yes", "no"),
+        (Guide("grammar", 'start: "a" b\nb: "c"'), "ac", "a"),
+        (Guide("grammar", 'root ::= "a" tail\ntail ::= "c"'), "ac", "a"),
+    ],
+)
+def test_a_guide_after_a_thought(takes, inner: Guide, good: str, bad: str) -> None:
+    begun, inside = (after_reasoning(inner, THOUGHT, is_inside) for is_inside in (False, True))
+    assert takes(begun, good)
+    assert takes(begun, f"<think>{bad}</think>\n\n{good}")
+    assert takes(inside, f"{bad}</think>{good}")
+    assert not takes(inside, f"{good}</think>{bad}")
+    assert not takes(begun, bad)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "flaw"),
+    [
+        ({"type": "nonsense"}, "invalid"),
+        ({"properties": {"a": {"x-guidance": {"lenient": True}}}}, "unsupported"),
+        ({"properties": {"a": {"$ref": "http://169.254.169.254/x"}}}, "unsupported"),
+        ({"$schema": "http://169.254.169.254/x"}, "unsupported"),
+        ({"properties": {"a": {"pattern": "a\\", "type": ["string", "null"]}}}, "invalid"),
+        ({"properties": {"a": {"type": "integer", "minimum": 3, "maximum": 2}}, "required": ["a"]}, "unsatisfiable"),
+        ({"properties": 7}, "invalid"),
+    ],
+)
+@pytest.mark.parametrize("name", ["hermes", "llama3", "deepseek"])
+def test_schemas_are_checked_as_if_they_stood_alone(takes, name: str, parameters: dict[str, Any], flaw: str) -> None:
+    with pytest.raises(GuideError) as caught:
+        takes(guide(name, Function("f", None, parameters, strict=True), at_least=1), "")
+    assert caught.value.flaw == flaw
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_schema_that_nests_deeply_is_too_complex(name: str) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"items": deep}
+    with pytest.raises(GuideError, match="too_complex"):
+        guide(name, Function("f", None, deep, strict=True), at_least=1)
+
+
+def test_names_and_options_cannot_break_out_of_their_text(takes) -> None:
+    odd = 'a"b\\ @marker0 @until0 @part0 时'
+    function = Function(odd, None, {"properties": {"x": {"enum": [odd]}}, "required": ["x"]}, strict=True)
+    call = FunctionCall(odd, json.dumps({"x": odd}, ensure_ascii=False))
+    for name in ("hermes", "llama3", "qwen3_coder", "deepseek_v31"):
+        assert takes(guide(name, function, at_least=1), written(name, call))
+
+
+async def test_markers_may_be_special_tokens() -> None:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    library = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    library.decoder = decoders.ByteLevel()
+    library.add_special_tokens(["<|end|>", "<tool_call>", "</tool_call>", "</think>"])
+    end = library.token_to_id("<|end|>")
+    compiler = GuideCompiler(Vocabulary(library.get_vocab_size(), (end,), library.to_str()))
+    try:
+        required = await compiler.ready(guide("hermes", at_least=1, reasoning=THOUGHT, inside=True))
+        free = await compiler.ready(guide("hermes", at_least=0))
+    finally:
+        compiler.close()
+    call = library.encode(written("hermes", GOOD)).ids
+    assert len(call) < len(written("hermes", GOOD))
+    thought = library.encode("hm </think>\n").ids
+    assert required.matcher().permits([*thought, *call])
+    assert not required.matcher().permits(call)
+    assert free.matcher().permits([*library.encode("Look: ").ids, *call])
+    assert not free.matcher().permits(library.encode("<tool_call>x").ids)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_a_guide_lets_through_is_read_back(takes, name: str) -> None:
+    text = f"<think>hm</think>\n\n{written(name, GOOD)}"
+    assert takes(guide(name, at_least=1, reasoning=THOUGHT), text)
+    parser = AnswerParser(THOUGHT, TOOL_FORMATS[name].parser([STRICT]))
+    pieces = joined([*parser.push(text), *parser.end()])
+    assert Reasoning("hm") in pieces
+    assert not [piece for piece in pieces if isinstance(piece, Content)]
+    told = "".join(piece.text for piece in pieces if isinstance(piece, CallArguments))
+    assert json.loads(told) == json.loads(GOOD.arguments)
