@@ -126,7 +126,7 @@ def _findings(results: Sequence[Result]) -> str:
 
 def _finding(result: Result, *, opened: bool) -> str:
     parts = (("Expected", result.expected), ("Got", result.got), ("Request", result.curl))
-    shown = "".join(f"<p class='soft'>{name}</p><pre>{escape(text)}</pre>" for name, text in parts if text)
+    shown = "".join(f"<p class='soft'>{name}</p><pre>{_text(text)}</pre>" for name, text in parts if text)
     why = f"<p>Known deviation: {escape(result.deviation)}</p>" if result.deviation else ""
     details = f'<details{" open" if opened else ""}><summary class="soft">details</summary>{shown}</details>'
     return (
@@ -134,6 +134,11 @@ def _finding(result: Result, *, opened: bool) -> str:
         f'<p><code>{escape(result.id)}</code> <span class="chip">{result.level}</span> '
         f'<span class="chip">{escape(result.source)}</span></p>{why}{details}</section>'
     )
+
+
+def _text(text: str) -> str:
+    """For outside of attributes, where quotes may stand as they are: bodies are full of them."""
+    return escape(text, quote=False)
 
 
 def _matrix(results: Sequence[Result]) -> str:
@@ -183,7 +188,7 @@ def _table(step: str, results: Iterable[Result]) -> str:
 
 
 def _line(result: Result) -> str:
-    reason = f'<br><span class="soft">{escape(result.got[:300])}</span>' if result.status is not Status.PASS else ""
+    reason = f'<br><span class="soft">{_text(result.got[:300])}</span>' if result.status is not Status.PASS else ""
     return (
         f"<tr><td>{_linked(result)}</td><td>{escape(result.requirement)}{reason}<br>"
         f'<code class="soft">{escape(result.id)}</code></td><td class="soft">{result.level}</td></tr>'

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import base64
 import copy
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import av
 import httpx
-import numpy as np
 import pytest
-import soundfile
 from isogloss_api import document
 from jsonschema_rs import Draft202012Validator, Registry
-from PIL import Image
+from support.media_files import film, picture, sound
 from support.server import Server, serving
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "examples" / "mindie.json").read_text())["requests"]
@@ -29,35 +25,10 @@ def valid(name: str, body: Any) -> None:
     Draft202012Validator({"$ref": f"urn:mindie#/components/schemas/{name}"}, registry=REGISTRY).validate(body)
 
 
-def picture() -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (64, 48), (200, 30, 40)).save(out, "jpeg")
-    return out.getvalue()
-
-
-def film() -> bytes:
-    out = io.BytesIO()
-    with av.open(out, "w", format="mp4") as container:
-        stream = container.add_stream("mpeg4", rate=8)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        for shade in range(0, 160, 10):
-            frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), shade, np.uint8), format="rgb24")
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode())
-    return out.getvalue()
-
-
-def sound() -> bytes:
-    out = io.BytesIO()
-    tone = np.sin(np.arange(16_000) * 0.17)
-    soundfile.write(out, tone, 16_000, format="WAV")
-    return out.getvalue()
-
-
 MEDIA = {
-    "image": ("demo.png", "image/jpeg", picture),
-    "video": ("demo.mp4", "video/mp4", film),
-    "audio": ("demo.wav", "audio/x-wav", sound),
+    "image": ("demo.png", "image/jpeg", picture("jpeg")),
+    "video": ("demo.mp4", "video/mp4", film()),
+    "audio": ("demo.wav", "audio/x-wav", sound()),
 }
 
 
@@ -66,8 +37,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("mindie-examples")
     media = folder / "media"
     media.mkdir()
-    for name, _, make in MEDIA.values():
-        (media / name).write_bytes(make())
+    for name, _, content in MEDIA.values():
+        (media / name).write_bytes(content)
     with serving(folder, "--engine", "scripted", "--media-folder", str(media)) as running:
         yield running
 
@@ -91,8 +62,8 @@ def check(answer: httpx.Response, body: Any) -> None:
 
 def filled(body: Any, kind: str = "image") -> Any:
     """The example with another kind of media in the place of its picture, and data in the place of its placeholder."""
-    name, mime, make = MEDIA[kind]
-    data = base64.b64encode(make()).decode()
+    name, mime, content = MEDIA[kind]
+    data = base64.b64encode(content).decode()
     text = json.dumps(body).replace("demo.png", name).replace("image_url", f"{kind}_url")
     text = text.replace("data:image/jpeg;base64,{image_base64}", f"data:{mime};base64,{data}")
     return json.loads(text.replace("{audio_base64_data}", data))

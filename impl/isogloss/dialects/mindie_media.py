@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from isogloss_api import document
 from isogloss_api.mindie import requests
 from isogloss_spec.faults import Fault, param_of
 from isogloss_spec.media import MediaField, media_fields, media_limits
-from numpy.typing import NDArray
 
 from isogloss.dialects.engine_call import RETRY_AFTER
-from isogloss.engine.media import Audio, Image, Media, MediaProcessor, MediaRefused, PlacedMedia
+from isogloss.engine.media import Media, MediaProcessor, MediaRefused, PlacedMedia, values_of
 from isogloss.media.api import Inline, MediaBudget, MediaError, MediaRules, MediaSource, Reference
 
 if TYPE_CHECKING:  # what takes decoders, which not every environment has
@@ -117,7 +115,7 @@ class MediaReader:
         try:
             async with room.places:
                 medium = await self._loader.load(part.source, _RULES[part.field], self._processor, room.files)
-                room.decoded.take(_values(medium).nbytes)
+                room.decoded.take(values_of(medium).nbytes)
                 return medium
         except MediaError as error:
             if error.reason in _SERVERS_FAULT:
@@ -125,12 +123,6 @@ class MediaReader:
             raise _refusal(part, error.reason) from error
         except MediaRefused as error:
             raise _refusal(part, "unsuitable") from error
-
-
-def _values(medium: Media) -> NDArray[np.uint8] | NDArray[np.float32]:
-    if isinstance(medium, Audio):
-        return medium.samples
-    return medium.pixels if isinstance(medium, Image) else medium.frames
 
 
 def _refusal(part: MediaPart, reason: str) -> Fault:

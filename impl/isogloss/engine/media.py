@@ -43,6 +43,13 @@ class Audio:
 Media = Image | Video | Audio
 
 
+def values_of(medium: Media) -> NDArray[np.uint8] | NDArray[np.float32]:
+    """The array that holds a medium."""
+    if isinstance(medium, Audio):
+        return medium.samples
+    return medium.pixels if isinstance(medium, Image) else medium.frames
+
+
 @dataclass(frozen=True, slots=True)
 class VideoPlan:
     """Which frames of a film to take, and how large."""

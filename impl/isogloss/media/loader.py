@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable
 
-from isogloss.engine.media import Media, MediaProcessor
+from isogloss.engine.media import Media, MediaProcessor, values_of
 from isogloss.media import network
 from isogloss.media.address import Address, is_public
 from isogloss.media.api import MediaBudget, MediaError, MediaRules, MediaSource
@@ -35,6 +36,7 @@ class MediaLoader:
     ) -> None:
         self._policy = policy
         self._room = Room(policy.bytes_in_flight)
+        self._decoded = Room(policy.decoded_in_flight)
         self._fetcher = Fetcher(policy, PinnedBackend(resolve, address_ok))
         self._decoders = DecoderPool(policy)
         self._loads = 0
@@ -48,13 +50,21 @@ class MediaLoader:
         self._loads += 1
         try:
             file = await self._got(source, rules, budget)
-            return await self._decoders.decode(file, rules.kind, _format(file, rules), processor)
+            medium = await self._decoders.decode(file, rules.kind, _format(file, rules), processor)
+            self._count(medium)
+            return medium
         finally:
             self._loads -= 1
 
     def close(self) -> None:
         """End the workers. Media that are being decoded fail."""
         self._decoders.close()
+
+    def _count(self, medium: Media) -> None:
+        """Hold a medium's bytes for as long as anybody holds the medium: its request waits, perhaps, or runs."""
+        values = values_of(medium)
+        self._decoded.take(values.nbytes)
+        weakref.finalize(values, self._decoded.give, values.nbytes).atexit = False
 
     async def _got(self, source: MediaSource, rules: MediaRules, budget: MediaBudget | None) -> MediaFile:
         where = place(source, rules)

@@ -45,6 +45,8 @@ class MediaPolicy:
     """Bytes of address space of a worker, beside what it starts with."""
     decoded_bytes: int = 512 * MIB
     """Of one medium as the model gets it."""
+    decoded_in_flight: int = 2048 * MIB
+    """Of all media that requests hold decoded."""
     queue_seconds: float = 30.0
     """That a medium may wait for a worker."""
     workers: int = 2

@@ -140,6 +140,16 @@ async def test_media_in_work_are_bounded_in_number(make_loader: Make, image: Med
     await loader.load(SOURCE, image, PlainProcessor())
 
 
+async def test_what_requests_hold_decoded_is_bounded_until_they_let_go(make_loader: Make, image: MediaRules) -> None:
+    width, height = 60, 40
+    loader = make_loader(decoded_in_flight=2 * width * height * 3)
+    held = [await loader.load(SOURCE, image, PlainProcessor()) for _ in range(2)]
+    assert await reason(loader.load(SOURCE, image, PlainProcessor())) == "busy"
+    held.pop()
+    held.append(await loader.load(SOURCE, image, PlainProcessor()))
+    assert await reason(loader.load(SOURCE, image, PlainProcessor())) == "busy"
+
+
 async def test_many_at_once_come_each_to_its_own(make_loader: Make, image: MediaRules) -> None:
     loader = make_loader()
     sizes = [(10 + i, 20) for i in range(30)]

@@ -9,6 +9,7 @@ from peers.peer import CONTEXT_LENGTH, ENVIRONMENTS, MODEL, PORT, Peer, checkpoi
 VERSION = "0.32.0"
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_NO_USAGE_STATS": "1",
