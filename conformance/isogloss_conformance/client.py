@@ -83,7 +83,8 @@ class Client:
         """Whom to trust, and who we are."""
         if certificate is not None:
             self.tls.load_cert_chain(certificate)
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+        # A server may close an idle connection just when the next request goes out on it, which is nobody's fault.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         self._http = httpx.Client(timeout=timeout, verify=self.tls, trust_env=False, limits=limits)
 
     def headers(self, *, with_key: bool = True) -> dict[str, str]:
