@@ -72,8 +72,9 @@ async def _merged(engine: Engine, requests: Sequence[GenerationRequest]) -> Asyn
         for position, request in enumerate(requests)
     ]
     try:
-        async for item in _until_ended(queue, len(pumps)):
-            yield item
+        async with aclosing(_until_ended(queue, len(pumps))) as items:
+            async for item in items:
+                yield item
     finally:
         for pump in pumps:
             pump.cancel()
