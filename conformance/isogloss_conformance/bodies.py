@@ -30,9 +30,12 @@ class Bodies:
 
     def small(self, entry: Entry, body: Json) -> Json:
         """An accepted body for the served model with little to generate: one token, or up to a text that comes soon."""
-        return self._short(entry, self._for_model(entry, body))
+        return self.short(entry, self._for_model(entry, body))
 
-    def _short(self, entry: Entry, body: Json) -> Json:
+    def short(self, entry: Entry, body: Json) -> Json:
+        """A body that is not for long: a server that takes what it should refuse is not kept busy, either."""
+        if not isinstance(body, dict):
+            return body
         return self._with(entry, body, WORK, 1) or self._with(entry, body, STOP, SOON) or body
 
     def _with(self, entry: Entry, body: Json, name: str, value: Json) -> Json:
@@ -50,16 +53,10 @@ class Bodies:
         return {**body, **served}
 
     def alone_and_beside(self, entry: Entry, body: Json) -> Iterator[Json]:
-        """A refused body, and again with an unrelated valid field: the error must not move.
-
-        Short as the accepted ones, since a wrong server takes it.
-        """
-        if not isinstance(body, dict):
-            yield body
-            return
-        short = self._short(entry, body)
+        """A refused body, and again with an unrelated valid field: the error must not move."""
+        short = self.short(entry, body)
         yield short
-        beside = self._beside(entry, short)
+        beside = self._beside(entry, short) if isinstance(short, dict) else None
         if beside is not None:
             yield beside
 

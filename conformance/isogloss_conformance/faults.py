@@ -14,6 +14,7 @@ from isogloss_spec.ledger import Entry
 from isogloss_spec.pairs import NoPair, Pairs
 
 from isogloss_conformance.beyond import bodies_beyond
+from isogloss_conformance.bodies import Bodies
 from isogloss_conformance.checks import Check
 from isogloss_conformance.client import Request, post
 from isogloss_conformance.discover import script_header
@@ -59,6 +60,8 @@ class FaultsStep:
         self._exchange = Exchange(session)
         self._forecaster = Forecaster(session)
         self._pairs = Pairs(session.document, session.main.id, model=session.facts.model)
+        self._minimal = {**session.minimal, "max_tokens": 1}
+        self._bodies = Bodies(self._forecaster.judge, session.request_schema["properties"], session.facts.model)
         self._flood = Flood(session)
         self._media = MediaRefusals(session, self._exchange, self._forecaster)
         self._probes: Mapping[str, Probe] = {
@@ -116,7 +119,7 @@ class FaultsStep:
             for body in self._refused_by(rule):
                 forecast = self._forecaster.meant(rule, body)
                 if [fault.name for fault in forecast.faults] == [entry.keyword] and not forecast.success:
-                    yield self._exchange.ask(post(operation.path, body), operation, forecast)
+                    yield self._exchange.ask(post(operation.path, self._bodies.short(rule, body)), operation, forecast)
                     return
         yield _unprovable("no body is known that ends in this fault on every server")
 
@@ -132,7 +135,7 @@ class FaultsStep:
             yield self._exchange.refused(Request("POST", operation.path, body), operation, Fault("malformed_json"))
 
     def _media_types(self, operation: Operation) -> Iterator[Outcome]:
-        body = json.dumps(self._session.minimal).encode()
+        body = json.dumps(self._minimal).encode()
         plain = {"Content-Type": "text/plain"}
         packed = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         for sent, headers in ((body, plain), (body, {}), (gzip.compress(body), packed)):
@@ -145,14 +148,13 @@ class FaultsStep:
             yield _unprovable("the operation may answer before it reads a body")
             return
         limit: int = self._session.document["x-limits"]["body"]
-        minimal = {**self._session.minimal, "max_tokens": 1}
-        padded = json.dumps(minimal).encode().ljust(limit)
-        yield self._exchange.ask(Request("POST", operation.path, padded), operation, self._forecaster.of(minimal))
+        padded = json.dumps(self._minimal).encode().ljust(limit)
+        yield self._exchange.ask(Request("POST", operation.path, padded), operation, self._forecaster.of(self._minimal))
         fault = Fault("body_too_large", values={"limit": limit})
         yield self._exchange.refused(Request("POST", operation.path, padded + b" "), operation, fault)
 
     def _unknown_model(self, operation: Operation) -> Iterator[Outcome]:
-        body = {**self._session.minimal, "model": NOBODY}
+        body = {**self._minimal, "model": NOBODY}
         yield self._exchange.ask(post(operation.path, body), operation, self._forecaster.of(body))
 
     def _unsupported_feature(self, operation: Operation) -> Iterator[Outcome]:
@@ -173,7 +175,7 @@ class FaultsStep:
 
     def _guides(self, fault: str, operation: Operation) -> Iterator[Outcome]:
         for guide in GUIDES:
-            body = {**self._session.minimal, **guide}
+            body = {**self._minimal, **guide}
             forecast = self._forecaster.of(body)
             if any(allowed.name in (fault, "unsupported_feature") for allowed in forecast.faults):
                 (param,) = guide

@@ -82,7 +82,7 @@ def test_page_stands_alone_and_leads_to_the_failure() -> None:
     assert "<script" not in text
     assert "http" not in text.replace(HEADER.base_url, "")
     assert "&lt;b&gt;" in text
-    assert "curl &#x27;x&#x27; &amp; y" in text
+    assert "curl 'x' &amp; y" in text
 
 
 def test_compare_names_only_what_differs() -> None:

@@ -34,6 +34,9 @@ PORT = 8766
 DIALECTS = ("nim", "atoma")
 STARTS_WITHIN_S = 600
 STOPS_WITHIN_S = 30
+PATIENCE_S = 240
+"""For an answer. Some servers take any amount of work and go on with it when the caller is gone, so that giving up
+early would blame what comes next."""
 MEMORY = 8 * 2**30
 """Bytes that each process of a server may have: some take whatever a request asks for, which is the whole machine."""
 
@@ -53,6 +56,13 @@ class Peer:
     """Where it runs."""
     options: tuple[str, ...] = ()
     """Of the suite."""
+
+
+def installed(environment: Path, package: str) -> str:
+    """The version of a package in an environment."""
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    done = subprocess.run([environment / "bin/python", "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def gguf() -> Path:
@@ -145,6 +155,7 @@ def examine(peer: Peer, url: str, dialect: str, reports: Path, more: list[str]) 
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "isogloss_conformance", "run", "--base-url", url, "--dialect", dialect]
     command += ["--server", peer.name, "--server-version", peer.version, "--max-total-tokens", str(CONTEXT_LENGTH)]
+    command += ["--timeout", str(PATIENCE_S)]
     subprocess.run([*command, "--stable", "--report-dir", str(folder), *peer.options, *more], check=False)
     report.with_suffix(".xml").unlink(missing_ok=True)  # long where much fails, and no build server reads it
     return report.exists()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
+from pathlib import Path
 
 from peers.peer import CONTEXT_LENGTH, ENVIRONMENTS, MODEL, PORT, Peer, gguf, main
 
-VERSION = "b11434"
 CALLS = 4
 """Requests at once; each gets its share of the context."""
 LONGEST_UNASKED = 64
@@ -15,10 +17,17 @@ LONGEST_UNASKED = 64
 
 def peer() -> Peer:
     """The server on the quantised weights."""
-    server = str(ENVIRONMENTS / "llama-cpp/build/bin/llama-server")
+    server = ENVIRONMENTS / "llama-cpp/build/bin/llama-server"
     command = f"{server} --alias {MODEL} --host 127.0.0.1 --port {PORT} --threads 1 --parallel {CALLS} --no-ui"
     command += f" --ctx-size {CALLS * CONTEXT_LENGTH} --predict {LONGEST_UNASKED}"
-    return Peer("llama.cpp", VERSION, (*command.split(), "--model", str(gguf())))
+    return Peer("llama.cpp", version(server), (*command.split(), "--model", str(gguf())))
+
+
+def version(server: Path) -> str:
+    """As its releases are named: `b` and the number of the build."""
+    done = subprocess.run([server, "--version"], capture_output=True, text=True, check=True)
+    (build,) = re.findall(r"\(build (\d+),", done.stdout + done.stderr)
+    return f"b{build}"
 
 
 if __name__ == "__main__":

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from peers.peer import ENVIRONMENTS, MODEL, PORT, Peer, main, short_checkpoint
+from peers.peer import ENVIRONMENTS, MODEL, PORT, Peer, installed, main, short_checkpoint
 
-VERSION = "5.24.0"
-OPTIONS = ("--timeout", "240", "--examples", "10")
-"""It has no limit to what a request may ask for, and goes on with one whose caller is gone: whoever gives up early
-blames what comes next."""
+OPTIONS = ("--examples", "10")
+"""A request that names no length makes it generate up to 1024 tokens, one request after the other."""
 
 
 def peer() -> Peer:
@@ -17,7 +15,8 @@ def peer() -> Peer:
     folder = ENVIRONMENTS / "transformers-serve"
     command = f"{folder}/bin/transformers serve {MODEL} --host 127.0.0.1 --port {PORT} --device cpu"
     environment = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    return Peer("transformers-serve", VERSION, tuple(command.split()), environment, short_checkpoint(folder), OPTIONS)
+    version = installed(folder, "transformers")
+    return Peer("transformers-serve", version, tuple(command.split()), environment, short_checkpoint(folder), OPTIONS)
 
 
 if __name__ == "__main__":

