@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
+import unicodedata
 
 import jsonschema_rs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from isogloss.engine.api import Guide, Sampling
 from isogloss.engine.scripted import HINT
@@ -140,6 +141,8 @@ patterns = st.recursive(
 async def test_any_pattern_is_followed(texts, pattern: str, seed: int) -> None:
     [(text, reason)] = await texts(Guide("regex", pattern), sampling=Sampling(seed=seed))
     assert reason == "stop"
+    # Python may be behind the library's version of Unicode, and know fewer digits.
+    assume(not any(unicodedata.category(character) == "Cn" for character in text))
     assert re.fullmatch(pattern, text)
 
 
