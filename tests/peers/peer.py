@@ -29,7 +29,7 @@ ENVIRONMENTS = ROOT / ".make"
 MODEL = "smollm2"
 CONTEXT_LENGTH = 512
 """Some requests go to its edge; a long one takes a processor minutes."""
-PORT = 8766
+PORT = int(os.environ.get("PEERS_PORT", "8766"))
 """Reports name the address; a fixed one keeps them equal from run to run."""
 DIALECTS = ("nim", "atoma")
 STARTS_WITHIN_S = 600

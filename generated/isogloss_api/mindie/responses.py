@@ -262,7 +262,7 @@ class AnswerMessage(TypedDict, closed=True):
     """
     content: str
     """
-    The text before the first call, without what the model thought.
+    The text beside the calls, without what the model thought.
     """
     reasoning_content: NotRequired[str]
     """

@@ -121,13 +121,16 @@ class ChatSequence:
             self.reasoning_tokens = self.tokens
 
     def _end(self, finish: Finish) -> None:
-        """A stop text that comes in a thought is a part of it."""
-        thinking = self._parser.thinking
-        for piece in self._parser.end():
-            self._keep(piece)
-        if thinking and isinstance(finish.stop, str) and not self._include_stop:
-            self._shown += len(finish.stop)
-            self._reasoning.append(finish.stop)
+        """A stop text that comes in a thought is a part of it, as far as the thought goes."""
+        hidden = finish.stop if self._parser.thinking and not self._include_stop else None
+        pieces: list[Piece] = []
+        if isinstance(hidden, str):
+            self._shown += len(hidden)
+            pieces = self._parser.push(hidden)
+        pieces += self._parser.end()
+        for piece in pieces:
+            if hidden is None or isinstance(piece, Reasoning):
+                self._keep(piece)
 
     def _keep(self, piece: Piece) -> None:
         match piece:

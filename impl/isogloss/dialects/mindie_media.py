@@ -22,10 +22,7 @@ if TYPE_CHECKING:  # what takes decoders, which not every environment has
 _DOCUMENT = document("mindie")
 FIELDS: Mapping[str, MediaField] = media_fields(_DOCUMENT)
 """Members of a content part that hold media."""
-_RULES = {
-    name: MediaRules(taken.kind, taken.max_bytes, taken.formats, bare=frozenset(taken.bare))
-    for name, taken in FIELDS.items()
-}
+_RULES = {name: MediaRules(taken.kind, taken.max_bytes, taken.formats, taken.bare) for name, taken in FIELDS.items()}
 _LIMITS = media_limits(_DOCUMENT)
 _AT_ONCE = 4
 """Media of one request that are got at the same time, so that no request takes all workers and connections."""
@@ -99,6 +96,8 @@ class MediaReader:
         try:  # in a thread, since all pixels are read to tell media apart
             return await asyncio.to_thread(self._processor.place, tokens, media)
         except MediaRefused as error:
+            if error.medium is not None:
+                raise _refusal(parts[error.medium], "unsuitable") from error
             raise Fault(FIELDS[parts[0].field].fault, param="messages", values={"reason": "misplaced"}) from error
 
     async def _all(self, parts: Sequence[MediaPart]) -> list[Media]:

@@ -65,6 +65,11 @@ class VideoPlan:
 class MediaRefused(Exception):
     """The media cannot go where the prompt wants them. The text is safe to log."""
 
+    def __init__(self, text: str, medium: int | None = None) -> None:
+        super().__init__(text)
+        self.medium = medium
+        """Which of several media would be of no use in any place; None if their places are at fault."""
+
 
 class MediaInput:
     """The media of one prompt, made ready by the engine that gets them."""
@@ -116,6 +121,6 @@ class MediaProcessor(Protocol):
         """Write out the placeholders of a prompt, the first for the first medium. Cheap: it counts and copies nothing.
 
         `media` have the sizes that this processor asked for. Raises MediaRefused if the prompt has not exactly one
-        placeholder of the right kind for each of them.
+        placeholder of the right kind for each of them, or for a `medium` of which nothing would be left (too short).
         """
         ...

@@ -6,7 +6,7 @@
 
     policy = MediaPolicy(allowed_hosts=parse_hosts(text), folder=path)       # ValueError for what cannot be
     loader = MediaLoader(policy)                                             # starts nothing
-    rules = MediaRules("image", max_bytes, {"jpeg": "image/jpeg", …}, bare=frozenset({"jpeg"}))
+    rules = MediaRules("image", max_bytes, {"jpeg": "image/jpeg", …}, bare={"jpeg": "/9j/"})
     budget = MediaBudget(total_bytes)                                        # one a request, if it has a total
     media = await loader.load(Reference(text), rules, engine.processor, budget)
     loader.close()

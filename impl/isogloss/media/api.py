@@ -7,7 +7,7 @@ the caller knows to be inline.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from isogloss.engine.media import MediaKind
@@ -43,9 +43,6 @@ FORMATS: Mapping[MediaKind, frozenset[str]] = {
     "audio": frozenset({"mp3", "wav", "flac"}),
 }
 """The formats that this package tells apart and decodes."""
-
-BARE: Mapping[str, str] = {"jpeg": "/9j/", "png": "iVBORw0KGg"}
-"""How base64 of a format begins, where that tells it from a path."""
 
 
 class MediaError(Exception):
@@ -88,14 +85,14 @@ class MediaRules:
     """Of the file, before it is decoded."""
     formats: Mapping[str, str]
     """Formats of the kind, each with its MIME type in `data:` addresses."""
-    bare: frozenset[str] = frozenset()
-    """Formats that a reference may also write as base64 and nothing around it."""
+    bare: Mapping[str, str] = field(default_factory=dict)
+    """Formats that a reference may also write as base64 and nothing around it, each with how that begins."""
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.formats.keys() - FORMATS[self.kind]):
             raise ValueError(f"no decoder for {self.kind} formats: {', '.join(unknown)}")
-        if not self.bare <= self.formats.keys() & BARE.keys():
-            raise ValueError(f"bare formats must be among the formats, and of {', '.join(BARE)}")
+        if not self.bare.keys() <= self.formats.keys():
+            raise ValueError("bare formats must be among the formats")
 
 
 class MediaBudget:

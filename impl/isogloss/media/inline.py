@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import re
 
-from isogloss.media.api import BARE, MediaError, MediaRules
+from isogloss.media.api import MediaError, MediaRules
 from isogloss.media.spool import Intake
 
 _BLANKS = b" \t\r\n\v\f"
@@ -27,7 +27,7 @@ def data_payload(text: str, rules: MediaRules) -> str:
 
 def is_bare(text: str, rules: MediaRules) -> bool:
     """Whether a reference is base64 with nothing around it, rather than a path."""
-    return any(text.startswith(BARE[name]) for name in rules.bare)
+    return text.startswith(tuple(rules.bare.values()))
 
 
 def decoded(text: str, intake: Intake) -> bytes:

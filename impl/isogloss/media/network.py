@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpcore
 
@@ -16,13 +18,15 @@ AddressOk = Callable[[str], bool]
 
 _TRIES = 4
 """Addresses of a host that are tried."""
+_LOOKUPS = ThreadPoolExecutor(4, thread_name_prefix="isogloss-names")
+"""Threads of their own: a look-up takes as long as the system likes, whoever waits, and all else would wait as well."""
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
     """IP addresses of a host, by the system."""
-    loop = asyncio.get_running_loop()
+    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(_LOOKUPS, look_up)
     except (OSError, UnicodeError):
         return []
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))

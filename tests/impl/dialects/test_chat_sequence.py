@@ -69,9 +69,14 @@ def test_tokens_of_a_thought_that_ends_in_the_step_that_began_it():
 
 
 def test_a_stop_text_belongs_to_the_thought_it_ends():
-    for thinking, include, reasoning in ((True, False, "a-b STOP"), (True, True, "a-b"), (False, False, "a-b")):
-        parser = Parser(([Reasoning("a-")], thinking), last=[Reasoning("b")])
-        stop = " STOP" if thinking else "STOP"
-        assert grown(parser, Finish("stop", stop), include_stop=include).take().reasoning == reasoning
+    for thinking, include, reasoning, text in (
+        (True, False, "a STOP-b", ""),
+        (True, True, "a-b", "c"),
+        (False, False, "a-b", "c"),
+    ):
+        stop = ([Reasoning(" STOP"), Content("d")], False)
+        parser = Parser(([Reasoning("a")], thinking), stop, last=[Reasoning("-b"), Content("c")])
+        piece = grown(parser, Finish("stop", " STOP"), include_stop=include).take()
+        assert (piece.reasoning, piece.text) == (reasoning, text)
     stopped = grown(Parser(([Reasoning("a")], True)), Finish("stop", 7))
     assert stopped.take().reasoning == "a", "a stop token's text is not known here"

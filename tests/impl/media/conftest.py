@@ -17,7 +17,7 @@ MIB = 2**20
 
 @pytest.fixture(scope="session")
 def image() -> MediaRules:
-    return MediaRules("image", 4 * MIB, {"jpeg": "image/jpeg", "png": "image/png"}, frozenset({"jpeg"}))
+    return MediaRules("image", 4 * MIB, {"jpeg": "image/jpeg", "png": "image/png"}, {"jpeg": "/9j/"})
 
 
 @pytest.fixture(scope="session")

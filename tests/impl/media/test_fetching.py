@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -240,6 +242,21 @@ async def test_who_goes_away_ends_the_download(make_loader: Make, serve: Any, im
             await task
         await asyncio.wait_for(site.gone.wait(), 2)
     assert loader._room.free == 2**20
+
+
+async def test_names_that_take_long_keep_nothing_else_waiting(
+    make_loader: Make, image: MediaRules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found.wait(10) and [])
+    loader = make_loader("slow.example", downloads=64, connect_seconds=0.2)
+    try:
+        waiting = [asyncio.create_task(refusal(loader, f"http://slow.example/{i}", image)) for i in range(64)]
+        await asyncio.sleep(0.05)
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "done"), 5) == "done"
+        assert set(await asyncio.gather(*waiting)) == {"timeout"}
+    finally:
+        found.set()
 
 
 def make_certificate(folder: Path) -> None:

@@ -130,4 +130,4 @@ def test_rules_ask_for_what_can_be_decoded() -> None:
     with pytest.raises(ValueError, match="gif"):
         MediaRules("image", 1, {"gif": "image/gif"})
     with pytest.raises(ValueError, match="bare"):
-        MediaRules("image", 1, {"png": "image/png"}, frozenset({"jpeg"}))
+        MediaRules("image", 1, {"png": "image/png"}, {"jpeg": "/9j/"})

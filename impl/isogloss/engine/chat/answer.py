@@ -13,8 +13,8 @@ _LINE_ENDS = "\r\n"
 class AnswerParser:
     """Takes an answer apart as its text arrives: first the thought, then text and calls.
 
-    Line ends around the thought are dropped. A thought that is never closed is all there is. Marks of thoughts that
-    come later are ordinary text.
+    Line ends around the thought are dropped. A thought that is never closed is all there is, line ends behind it
+    included: a stop text may have ended it. Marks of thoughts that come later are ordinary text.
     """
 
     def __init__(self, reasoning: ReasoningFormat | None, tools: ToolParser | None, *, inside: bool = False) -> None:
@@ -86,6 +86,7 @@ class _Thought:
     def _think(self) -> Read[None]:
         yield from self._source.skip(_LINE_ENDS)
         if not (yield from self._source.until(Markers(self._form.end), self._show)):
+            self._thought += self._line_ends
             return
         yield from self._source.literal(self._form.end)
         self.open = False

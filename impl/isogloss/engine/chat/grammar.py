@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import TypeVar
 
-from isogloss.engine.api import Guide
+from isogloss.engine.api import Guide, GuideError
 from isogloss.engine.chat.calls import Function
 from isogloss.engine.chat.parameters import arguments_schema, schema_text
 
-T = TypeVar("T")
-
 _ESCAPED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+_MOST_WRITTEN = 4 * 1024 * 1024
+"""Characters of all schemas, equal ones too: each argument may carry the definitions of its whole function along."""
 
 
 class Builder:
@@ -24,8 +24,9 @@ class Builder:
 
     def __init__(self) -> None:
         self._rules: list[str] = ["FREE: /(?s:.*)/"]
-        self._parts: list[Guide] = []
-        self._markers: list[str] = []
+        self._parts: dict[Guide, int] = {}
+        self._markers: dict[str, int] = {}
+        self._written = 0
 
     def text(self, text: str) -> str:
         """Exactly this text."""
@@ -42,7 +43,7 @@ class Builder:
 
     def part(self, guide: Guide) -> str:
         """What follows another guide."""
-        return f"@part{_index(self._parts, guide)}"
+        return f"@part{self._parts.setdefault(guide, len(self._parts))}"
 
     def arguments(self, function: Function, strict_only: bool) -> str:
         """The arguments of a function as JSON: by its schema, or any object."""
@@ -51,16 +52,20 @@ class Builder:
         return self.schema(arguments_schema(function))
 
     def schema(self, schema: object) -> str:
-        """JSON by a schema."""
-        return self.part(Guide("json_schema", schema_text(schema)))
+        """JSON by a schema. Raises GuideError for one that cannot be written down, or if all are too large."""
+        text = schema_text(schema)
+        self._written += len(text)
+        if self._written > _MOST_WRITTEN:
+            raise GuideError("too_complex")
+        return self.part(Guide("json_schema", text))
 
     def marker(self, marker: str) -> str:
         """A marker, which may be a special token."""
-        return f"@marker{_index(self._markers, marker)}"
+        return f"@marker{self._markers.setdefault(marker, len(self._markers))}"
 
     def until(self, marker: str) -> str:
         """Any text up to the first such marker, and the marker."""
-        return f"@until{_index(self._markers, marker)}"
+        return f"@until{self._markers.setdefault(marker, len(self._markers))}"
 
     def guide(self, start: str) -> Guide:
         """The guide whose text is this expression."""
@@ -79,12 +84,6 @@ def repeated(expression: str, between: str, at_least: int, at_most: int | None) 
         return expression
     more = "" if at_most is None else at_most - 1
     return f"{expression} ({between} {expression}){{{max(at_least, 1) - 1},{more}}}"
-
-
-def _index(known: list[T], item: T) -> int:
-    if item not in known:
-        known.append(item)
-    return known.index(item)
 
 
 def one_of(expressions: Sequence[str]) -> str:

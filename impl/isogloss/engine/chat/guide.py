@@ -39,7 +39,8 @@ def call_guide(
         answer = build.marker(format.trigger) if format.trigger else ""
         answer += " " + format.calls(build, functions, at_least=at_least, at_most=at_most, strict_only=strict_only)
     else:
-        answer = _free(build, format, format.calls(build, functions, at_least=1, at_most=None, strict_only=strict_only))
+        call = format.calls(build, functions, at_least=1, at_most=None, strict_only=strict_only)
+        answer = _free(build, format, call, "" if reasoning is None or inside else reasoning.start)
     return build.guide(answer if reasoning is None else _thought_first(build, answer, reasoning, inside))
 
 
@@ -49,10 +50,10 @@ def after_reasoning(guide: Guide, reasoning: ReasoningFormat, inside: bool) -> G
     return build.guide(_thought_first(build, build.part(guide), reasoning, inside))
 
 
-def _free(build: Builder, format: ToolFormat, call: str) -> str:
-    """Text in which calls may come."""
+def _free(build: Builder, format: ToolFormat, call: str, thought: str) -> str:
+    """Text in which calls may come, behind a thought if it begins with this mark."""
     if not format.trigger:
-        return f"{call} | {format.free(build)}"
+        return f"{call} | {format.free(build, thought)}"
     return f"({build.until(format.trigger)} {call})* {build.free}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,14 +18,20 @@ _OPEN = frozenset(
 _MAPS = ("properties", "patternProperties", "$defs", "definitions")
 _LISTS = ("prefixItems", "anyOf", "oneOf")
 _SINGLE = ("items", "additionalProperties")
+_NO_OBJECTS = ("array", "boolean", "integer", "null", "number", "string")
 
 
 def arguments_schema(function: Function) -> dict[str, Any]:
     """The schema of the arguments. An object that says nothing of additional properties has none.
 
-    Raises GuideError for a schema that nests deeply or is no JSON.
+    Raises GuideError for a schema that takes no object, nests deeply or is no JSON.
     """
-    return closed({"type": "object", **(function.parameters or {})})
+    parameters = function.parameters or {}
+    kinds = parameters.get("type", "object")
+    known = kinds if isinstance(kinds, list) else [kinds]
+    if known and all(kind in _NO_OBJECTS for kind in known):
+        raise GuideError("unsatisfiable")
+    return closed({**parameters, "type": "object" if "object" in known else kinds})
 
 
 def closed(schema: Mapping[str, object]) -> dict[str, Any]:
@@ -81,19 +87,36 @@ class Argument:
         return _is_text(self.schema)
 
 
-def arguments_of(function: Function) -> list[Argument] | None:
+def arguments_of(function: Function, writable: Callable[[str], bool]) -> list[Argument] | None:
     """The arguments one by one; None if the schema does not tell them in that way.
 
-    Raises GuideError for a schema that nests deeply or is no JSON.
+    Raises GuideError for a schema that requires an argument that it does not allow, nests deeply or is no JSON, and
+    for an argument whose name is not `writable` in the form of the calls.
     """
     whole = arguments_schema(function)
-    known, needed = whole.get("properties", {}), whole.get("required", [])
-    if not isinstance(known, dict) or not isinstance(needed, list):
-        raise GuideError("invalid")
+    known, needed = _properties(whole), _required(whole)
     if not known and _OPEN & (function.parameters or {}).keys():
         return None
+    if not all(map(writable, known)):
+        raise GuideError("unsupported")
+    if not needed <= known.keys():
+        raise GuideError("unsatisfiable")
     shared: dict[str, object] = {key: whole[key] for key in ("$defs", "definitions", "$schema") if key in whole}
     return [Argument(name, _alone(schema, shared), name in needed) for name, schema in known.items()]
+
+
+def _properties(schema: Mapping[str, object]) -> dict[str, object]:
+    known = schema.get("properties", {})
+    if not isinstance(known, dict):
+        raise GuideError("invalid")
+    return known
+
+
+def _required(schema: Mapping[str, object]) -> frozenset[str]:
+    needed = schema.get("required", [])
+    if not isinstance(needed, list) or not all(isinstance(name, str) for name in needed):
+        raise GuideError("invalid")
+    return frozenset(needed)
 
 
 def _alone(schema: object, shared: Mapping[str, object]) -> Mapping[str, object]:

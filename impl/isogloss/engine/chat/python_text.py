@@ -39,12 +39,17 @@ def mapping_of(arguments: str) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
+def is_keyword(name: str) -> bool:
+    """Whether an argument of this name can be written down."""
+    return name.isidentifier() and len(name) <= _LONGEST_NAME
+
+
 def read_keywords(source: Source, sink: Sink) -> Read[bool]:
     """`a=1, b='x')` as a JSON object, each member as soon as it is whole; False where that breaks off."""
     before = "{"
     while (yield from source.peek()) != ")":
         name = yield from source.before("=", _LONGEST_NAME)
-        if name is None or not name.strip().isidentifier():
+        if name is None or not is_keyword(name.strip()):
             return False
         value = _Value(source)
         if not (yield from value.read()):

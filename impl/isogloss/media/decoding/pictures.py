@@ -59,7 +59,7 @@ def rgb(image: Image.Image) -> Image.Image:
         white.paste(with_alpha, mask=with_alpha)
         return white
     if image.mode.startswith("I"):  # sixteen bits of grey, which `convert` would cut off instead of scaling
-        image = Image.fromarray((np.asarray(image, dtype=np.int64) >> 8).clip(0, 255).astype(np.uint8))
+        image = Image.fromarray((np.asarray(image) >> 8).clip(0, 255).astype(np.uint8))
     return image.convert("RGB")
 
 

@@ -104,7 +104,7 @@ async def test_each_spelling_reaches_the_loader_and_the_prompt(scripted, loader,
 async def test_formats_stand_in_the_document(scripted, loader):
     await scripted.ask(messages=user({"image_url": "a"}, {"video_url": "b"}, {"audio_url": "c"}), max_tokens=1)
     image, video, audio = sorted(loader.rules, key=lambda rules: ["image", "video", "audio"].index(rules.kind))
-    assert (image.formats, image.bare) == ({"jpeg": "image/jpeg", "png": "image/png"}, {"jpeg"})
+    assert (image.formats, image.bare) == ({"jpeg": "image/jpeg", "png": "image/png"}, {"jpeg": "/9j/"})
     assert video.formats == {"mp4": "video/mp4", "avi": "video/x-msvideo", "wmv": "video/x-ms-wmv"}
     assert audio.formats == {"mp3": "audio/mpeg", "wav": "audio/x-wav", "flac": "audio/flac"}
 
@@ -159,6 +159,15 @@ async def test_what_the_model_cannot_take(scripted, loader):
     loader.answers["a"] = MediaRefused("the picture is too narrow")
     fault = await refused(scripted, messages=user({"audio_url": "b"}, {"image_url": "a"}))
     assert (fault.param, fault.values["reason"]) == ("messages[0].content[1].image_url", "unsuitable")
+
+
+async def test_what_leaves_nothing_in_its_place(scripted, monkeypatch):
+    def place(*_: object) -> None:
+        raise MediaRefused("the sound is too short", 1)
+
+    monkeypatch.setattr(type(scripted.engine.processor), "place", place)
+    fault = await refused(scripted, messages=user({"audio_url": "b"}, WORDS, {"audio_url": "a"}))
+    assert (fault.param, fault.values["reason"]) == ("messages[0].content[2].audio_url", "unsuitable")
 
 
 async def test_a_template_without_a_place_for_it(scripted, monkeypatch):

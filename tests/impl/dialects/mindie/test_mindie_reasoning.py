@@ -99,6 +99,26 @@ async def test_a_stop_text_in_a_thought_stays(start, include):
     assert joined(await caller.chunks(**fields)) == ("two and two", "")
 
 
+@pytest.mark.parametrize("include", [False, True])
+@pytest.mark.parametrize(
+    ("stop", "thought"),
+    [("two", "hm\n\ntwo"), ("\n\n", "hm\n\n"), ("</think>", "hm\n\ntwo"), ("o</think>\n", "hm\n\ntwo")],
+)
+async def test_a_thought_is_the_same_whether_its_stop_text_is_asked_for(start, include, stop, thought):
+    tokens = ["<think>", "hm", "\n\n", "two", "</think>", "\n", "Four"]
+    fields = {"stop": stop, "include_stop_str_in_output": include, "hints": hints(tokens=tokens)}
+    caller = await start()
+    message = (await caller.ask(**fields))["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == (thought, "")
+    assert joined(await caller.chunks(**fields)) == (thought, "")
+
+
+async def test_a_stop_text_that_goes_beyond_a_thought_is_no_content(start):
+    fields = {"stop": "</think>\n\nFo", "hints": hints(tokens=THOUGHT)}
+    message = (await (await start()).ask(**fields))["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == ("two and two", "")
+
+
 @pytest.mark.parametrize(("include", "content"), [(False, "Fo"), (True, "Four")])
 async def test_a_stop_text_in_the_content_goes_as_ever(start, include, content):
     fields = {"stop": "ur", "include_stop_str_in_output": include, "hints": hints(tokens=THOUGHT)}

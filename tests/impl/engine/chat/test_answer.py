@@ -40,6 +40,7 @@ def parsed(*parts: str, inside: bool = False, tools: bool = True) -> list[Piece]
         ("hm\n\nmore\n</think>\n\n  ok\n", True, [Reasoning("hm\n\nmore"), Content("  ok\n")]),
         ("<think>\nhm</think>ok", True, [Reasoning("hm"), Content("ok")]),
         ("hm, never closed", True, [Reasoning("hm, never closed")]),
+        ("\nhm\n\n", True, [Reasoning("hm\n\n")]),
         ("<think>\n\n</think>\n\nok", False, [Content("ok")]),
         ("\n ok <think> no </think>", False, [Content("\n ok <think> no </think>")]),
         ("<thi", False, [Content("<thi")]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from isogloss.engine.chat import (
     TOOL_FORMATS,
     AnswerParser,
     CallArguments,
+    CallStarted,
     Content,
     Function,
     FunctionCall,
@@ -177,6 +179,22 @@ def test_schemas_are_checked_as_if_they_stood_alone(takes, name: str, parameters
     assert caught.value.flaw == flaw
 
 
+@pytest.mark.parametrize(
+    ("parameters", "flaw"),
+    [
+        ({"type": "array"}, "unsatisfiable"),
+        ({"type": ["string", "null"]}, "unsatisfiable"),
+        ({"properties": {"a": {}}, "required": ["b"]}, "unsatisfiable"),
+        ({"required": [["a"]]}, "invalid"),
+    ],
+)
+@pytest.mark.parametrize("name", FORMATS)
+def test_arguments_that_cannot_be(takes, name: str, parameters: dict[str, Any], flaw: str) -> None:
+    with pytest.raises(GuideError) as caught:
+        takes(guide(name, Function("f", None, parameters, strict=True), at_least=1), "")
+    assert caught.value.flaw == flaw
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_schema_that_nests_deeply_is_too_complex(name: str) -> None:
     deep: dict[str, Any] = {}
@@ -192,6 +210,57 @@ def test_names_and_options_cannot_break_out_of_their_text(takes) -> None:
     call = FunctionCall(odd, json.dumps({"x": odd}, ensure_ascii=False))
     for name in ("hermes", "llama3", "qwen3_coder", "deepseek_v31"):
         assert takes(guide(name, function, at_least=1), written(name, call))
+
+
+@pytest.mark.parametrize(
+    ("name", "property", "schema"),
+    [
+        ("qwen3_coder", "a>b", {}),
+        ("qwen3_coder", "a" * 257, {}),
+        ("qwen3_coder", "a", {"enum": ["b</parameter>c"]}),
+        ("chatglm3", "user-id", {}),
+        ("chatglm3", "a=b", {}),
+        ("chatglm3", "a" * 257, {}),
+    ],
+)
+def test_what_a_form_cannot_write_is_refused(name: str, property: str, schema: dict[str, Any]) -> None:
+    function = Function("f", None, {"properties": {property: schema}, "required": [property]}, strict=True)
+    with pytest.raises(GuideError, match="unsupported"):
+        guide(name, function, at_least=1)
+    assert guide("hermes", function, at_least=1)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_arguments_are_an_object(takes, name: str) -> None:
+    function = Function("f", None, {"type": ["object", "null"], "properties": {"a": {"type": "integer"}}}, strict=True)
+    assert takes(guide(name, function, at_least=1), written(name, FunctionCall("f", '{"a": 1}')))
+    if name not in ("qwen3_coder", "chatglm3"):
+        assert not takes(guide(name, function, at_least=1), written(name, FunctionCall("f", "null")))
+
+
+@pytest.mark.parametrize("name", ["qwen3_coder", "chatglm3"])
+def test_definitions_that_each_argument_carries_along_have_a_bound(name: str) -> None:
+    parameters = {
+        "properties": {f"p{i}": {"$ref": f"#/$defs/d{i}"} for i in range(2000)},
+        "$defs": {f"d{i}": {"type": "integer"} for i in range(2000)},
+    }
+    begun = time.thread_time()
+    with pytest.raises(GuideError, match="too_complex"):
+        guide(name, Function("f", None, parameters, strict=True), at_least=1)
+    assert time.thread_time() - begun < 1.5
+
+
+@pytest.mark.parametrize(
+    "start", ["", " ", "\u3000", "\x1c", "<|python_tag|>", "Look: <|python_tag|>", "<think>hm</think>\n"]
+)
+def test_no_call_of_llama3_hides_in_free_text(takes, start: str) -> None:
+    text = start + written("llama3", FunctionCall("get_weather", '{"days": "x"}'))
+    parser = AnswerParser(THOUGHT, TOOL_FORMATS["llama3"].parser([STRICT]))
+    assert any(isinstance(piece, CallStarted) for piece in [*parser.push(text), *parser.end()])
+    assert not takes(guide("llama3", STRICT, at_least=0, reasoning=THOUGHT), text)
+    if "<think>" not in start:
+        assert not takes(guide("llama3", STRICT, at_least=0), text)
+        assert not takes(guide("llama3", STRICT, at_least=0, reasoning=THOUGHT, inside=True), f"hm</think>\n{text}")
 
 
 async def test_markers_may_be_special_tokens() -> None:

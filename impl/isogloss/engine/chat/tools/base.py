@@ -142,8 +142,11 @@ class ToolFormat(ABC):
     ) -> str:
         """So many calls, behind the trigger, as an expression of a grammar."""
 
-    def free(self, build: Builder) -> str:
-        """Text without calls, as an expression; only asked of formats without a trigger."""
+    def free(self, build: Builder, thought: str) -> str:
+        """Text without calls, as an expression; only asked of formats without a trigger.
+
+        Text that begins with the mark of a `thought`, if one is named, must not hide a call behind it.
+        """
         return build.free
 
     def instructions(self, functions: Sequence[Function]) -> str:

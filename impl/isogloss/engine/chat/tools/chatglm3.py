@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from isogloss.engine.chat.calls import Function, FunctionCall
 from isogloss.engine.chat.grammar import Builder, one_of, repeated
 from isogloss.engine.chat.parameters import arguments_of
-from isogloss.engine.chat.python_text import mapping_of, read_keywords
+from isogloss.engine.chat.python_text import is_keyword, mapping_of, read_keywords
 from isogloss.engine.chat.source import Markers, Read, ignore
 from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
 
@@ -64,8 +64,9 @@ class ChatGlm3(ToolFormat):
     """ChatGLM3.
 
     Guides write values as JSON, which stands in Python too but for `true`, `false` and `null`; the parser takes both.
-    They honour the schema of each argument, which ones are required and their order, and allow no others.
-    What a schema says of its arguments together is not honoured.
+    They honour the schema of each argument, which ones are required and their order, and allow no others, but for a
+    schema that tells of its arguments only elsewhere, as behind a `$ref`, which leaves them free.
+    What a schema says of its arguments together is not honoured. Names must be identifiers.
     """
 
     name = "chatglm3"
@@ -92,14 +93,14 @@ class ChatGlm3(ToolFormat):
         call = build.rule(f"{one_of(ways)} {build.text(_CLOSING)}")
         return repeated(call, build.text("\n"), at_least, at_most)
 
-    def free(self, build: Builder) -> str:
-        """Anything that calls nothing."""
+    def free(self, build: Builder, thought: str) -> str:
+        """Anything that calls nothing, at any place."""
         return build.terminal(r"/(?s:.*)/ & ~/(?s:.*)tool_call\((?s:.*)/")
 
 
 def _keywords(build: Builder, function: Function, strict_only: bool) -> str:
     """All arguments of a function, with commas between them; maybe nothing."""
-    known = None if strict_only and not function.strict else arguments_of(function)
+    known = None if strict_only and not function.strict else arguments_of(function, is_keyword)
     if known is None:
         any_one = f"{build.terminal(_NAME)} {build.text('=')} {build.schema({})}"
         return f"({repeated(any_one, build.text(', '), 0, None)})?"

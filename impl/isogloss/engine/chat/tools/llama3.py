@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from isogloss.engine.chat.calls import Function, FunctionCall
@@ -12,6 +13,8 @@ from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
 
 _TAG = "<|python_tag|>"
 _BETWEEN = "; "
+_BLANK = r"\s\x1c-\x1f"
+"""What the parser takes for a blank, in the set of a pattern."""
 
 
 class Llama3Parser(ToolParser):
@@ -49,7 +52,8 @@ class Llama3Parser(ToolParser):
 class Llama3(ToolFormat):
     """Llama 3.1 and later, for functions of the user's; the built-in ones of Llama have a form of their own.
 
-    Guides cannot tell an answer in JSON from a call: under `auto` a text that begins with a brace must be a call.
+    Guides cannot tell an answer in JSON from a call: under `auto` a text that begins with a brace must be a call, and
+    the tag does not come.
     """
 
     name = "llama3"
@@ -71,9 +75,12 @@ class Llama3(ToolFormat):
         call = build.rule(f"{one_of(ways)} {build.text('}')}")
         return repeated(call, build.text(_BETWEEN), at_least, at_most)
 
-    def free(self, build: Builder) -> str:
-        """Anything that does not begin with a brace."""
-        return build.terminal(r"/[^{](?s:.*)/") + "?"
+    def free(self, build: Builder, thought: str) -> str:
+        """Anything in which the parser finds no beginning of a call."""
+        text = rf"/[{_BLANK}]+|[{_BLANK}]*[^{_BLANK}{{](?s:.*)/ & ~/(?s:.*){re.escape(_TAG)}(?s:.*)/"
+        if thought:
+            text += rf" & ~/[{_BLANK}]*{re.escape(thought)}(?s:.*)/"
+        return build.terminal(text) + "?"
 
 
 def _opening(name: str) -> str:

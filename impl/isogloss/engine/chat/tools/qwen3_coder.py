@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar
 
+from isogloss.engine.api import GuideError
 from isogloss.engine.chat.calls import Function, FunctionCall
 from isogloss.engine.chat.grammar import Builder, one_of, repeated
 from isogloss.engine.chat.json_text import json_text
@@ -94,8 +95,10 @@ class Qwen3CoderParser(ToolParser):
 class Qwen3Coder(ToolFormat):
     """Qwen3-Coder.
 
-    Guides honour the names of the arguments, which ones are required and their order, and allow no others. Values that
-    are no texts follow their schema; of texts only the choice between some is honoured, no length and no pattern.
+    Guides honour the names of the arguments, which ones are required and their order, and allow no others, but for a
+    schema that tells of its arguments only elsewhere, as behind a `$ref`, which leaves them free. Values that are no
+    texts follow their schema; of texts only the choice between some is honoured, no length and no pattern. Names must
+    not hold a `>`, nor options the tag that ends a value.
     """
 
     name = "qwen3_coder"
@@ -130,7 +133,7 @@ def _written(call: FunctionCall) -> str:
 
 
 def _parameters(build: Builder, function: Function, strict_only: bool) -> str:
-    known = None if strict_only and not function.strict else arguments_of(function)
+    known = None if strict_only and not function.strict else arguments_of(function, _is_writable)
     if known is None:
         return f"({build.text(_PARAMETER)} {build.terminal(_NAME)} {build.text('>' + chr(10))} {_free_text(build)})*"
     return " ".join(
@@ -140,8 +143,14 @@ def _parameters(build: Builder, function: Function, strict_only: bool) -> str:
     )
 
 
+def _is_writable(name: str) -> bool:
+    return ">" not in name and len(name) <= _LONGEST_NAME
+
+
 def _value(build: Builder, argument: Argument) -> str:
     end = f"\n{_PARAMETER_END}\n"
+    if any(_PARAMETER_END in option for option in argument.options):
+        raise GuideError("unsupported")
     if argument.options:
         return one_of([build.text(option + end) for option in argument.options])
     return _free_text(build) if argument.is_text else f"{build.schema(argument.schema)} {build.text(end)}"

@@ -56,14 +56,20 @@ class Processor:
         written: list[int] = []
         placed: list[PlacedMedium] = []
         done = 0
-        for index, medium in self._pairs(tokens, media):
+        for number, (index, medium) in enumerate(self._pairs(tokens, media)):
             written += tokens[done:index]
-            placed.append(PlacedMedium(medium, len(written), self._family.count(medium)))
+            placed.append(PlacedMedium(medium, len(written), self._count(number, medium)))
             written += [tokens[index]] * placed[-1].count
             done = index + 1
         written += tokens[done:]
         rotary = self._family.rotary(len(written), placed)
         return PlacedMedia(written, TorchMedia(_salt(media), len(written), placed, rotary))
+
+    def _count(self, number: int, medium: Media) -> int:
+        try:
+            return self._family.count(medium)
+        except MediaRefused as error:
+            raise MediaRefused(str(error), number) from error
 
     def _pairs(self, tokens: Sequence[int], media: Sequence[Media]) -> Iterator[tuple[int, Media]]:
         marks = self._family.marks

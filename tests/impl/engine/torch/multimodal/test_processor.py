@@ -181,6 +181,16 @@ def test_sound_of_another_speed_is_refused(hears):
         hears.place(Audio(np.zeros(9000, np.float32), 8000))
 
 
+def test_of_several_sounds_the_one_that_is_too_short_is_named(hears):
+    short = Audio(np.zeros(10, np.float32), 16000)
+    with pytest.raises(MediaRefused) as caught:
+        hears.place("a", sound(), short)
+    assert caught.value.medium == 1
+    with pytest.raises(MediaRefused) as caught:
+        hears.place("a", sound(), sound(), "<|AUDIO|>")
+    assert caught.value.medium is None
+
+
 def test_models_say_what_they_take(sees, hears):
     assert sees.processor.kinds == {"image", "video"}
     assert hears.processor.kinds == {"audio"}
