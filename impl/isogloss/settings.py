@@ -104,7 +104,7 @@ class Settings(BaseSettings):
     max_open_requests: int = _limit(1024, "Requests with a body that may be open at once.", ge=1)
     max_open_requests_per_key: int = _limit(256, "The same for one key.", ge=1)
     max_open_body_mib: int = _limit(
-        256, "MiB of bodies that may be held at once until they are parsed; a body must fit in.", ge=1
+        1024, "MiB of bodies that open requests may have together; a body must fit in.", ge=1
     )
     max_open_media_mib: int = _limit(1024, "MiB of pictures, films and sound that may be held at once.", ge=1)
     media_timeout_s: float = _limit(120.0, "Seconds for one of them to be fetched.", gt=0)

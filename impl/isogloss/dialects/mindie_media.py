@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -102,13 +103,16 @@ class MediaReader:
 
     async def _all(self, parts: Sequence[MediaPart]) -> list[Media]:
         room = _Room(MediaBudget(_LIMITS.files), MediaBudget(_LIMITS.decoded), asyncio.Semaphore(_AT_ONCE))
-        tasks = [asyncio.create_task(self._one(part, room)) for part in parts]
+        tasks = deque([asyncio.create_task(self._one(part, room)) for part in parts])
+        media: list[Media] = []
         try:
-            return [await task for task in tasks]
+            # Each task leaves the list before it may fail: its error leads to this frame, and a way from here back to
+            # the error would keep all media until the garbage collector runs.
+            while tasks:
+                media.append(await tasks.popleft())
+            return media
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _dropped(tasks)
 
     async def _one(self, part: MediaPart, room: _Room) -> Media:
         try:
@@ -122,6 +126,12 @@ class MediaReader:
             raise _refusal(part, error.reason) from error
         except MediaRefused as error:
             raise _refusal(part, "unsuitable") from error
+
+
+async def _dropped(tasks: Iterable[asyncio.Task[Media]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _refusal(part: MediaPart, reason: str) -> Fault:

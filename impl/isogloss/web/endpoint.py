@@ -17,7 +17,7 @@ from isogloss.web.exchange import BareExchange, JudgedExchange
 from isogloss.web.failure import as_fault
 from isogloss.web.interrupt import Interruptible
 from isogloss.web.limits.body import BodyReader
-from isogloss.web.limits.body_budget import BodyBudget
+from isogloss.web.limits.body_budget import BodyBudget, BodyShare
 from isogloss.web.limits.media_type import check_media_type
 from isogloss.web.routing import Api
 from isogloss.web.state import RequestState, state_of
@@ -88,22 +88,29 @@ class BodyEndpoint:
                 await send_reply(send, state, reply.body, self._operation.media_type, encoded_headers(headers))
 
     async def _answer(self, state: RequestState, receive: Receive, stream: EventStream) -> _Whole | None:
+        # The share is held until the end, since the typed body and its texts are.
         async with Interruptible(self._running) as block:
-            exchange = await self._judged(state, block, receive)
-            block.watch(receive)
-            answer = await self._function(exchange)
-            if isinstance(answer, Stream):
-                await stream.run(answer.events, exchange.call.headers)
-                return None
-            return answer, exchange.call.headers
+            with self._budget.share() as share:
+                return await self._answered(state, receive, stream, block, share)
 
-    async def _judged(self, state: RequestState, block: Interruptible, receive: Receive) -> JudgedExchange:
+    async def _answered(
+        self, state: RequestState, receive: Receive, stream: EventStream, block: Interruptible, share: BodyShare
+    ) -> _Whole | None:
+        exchange = await self._judged(state, receive, block, share)
+        block.watch(receive)
+        answer = await self._function(exchange)
+        if isinstance(answer, Stream):
+            await stream.run(answer.events, exchange.call.headers)
+            return None
+        return answer, exchange.call.headers
+
+    async def _judged(
+        self, state: RequestState, receive: Receive, block: Interruptible, share: BodyShare
+    ) -> JudgedExchange:
         clock = block.interrupt_after(self._body_timeout_s, Fault("timeout"))
-        with self._budget.share() as share:
-            raw = await self._reader.read(state.headers, receive, share)
-            clock.cancel()
-            verdict = await self._verdict(raw)
-        return JudgedExchange(self._judge, verdict, state)
+        raw = await self._reader.read(state.headers, receive, share)
+        clock.cancel()
+        return JudgedExchange(self._judge, await self._verdict(raw), state)
 
     async def _verdict(self, raw: bytes) -> Verdict:
         if len(raw) <= _JUDGED_ON_THE_LOOP:

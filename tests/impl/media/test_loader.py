@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,25 @@ async def test_a_disk_that_is_nearly_full_is_left_alone(make_loader: Make, image
     loader = make_loader(memory_bytes=10, disk_reserve=1e9)
     assert await reason(loader.load(SOURCE, image, PlainProcessor())) == "no_room"
     assert loader._room.free == loader._policy.bytes_in_flight
+
+
+async def test_a_refusal_keeps_nothing_until_the_garbage_collector_runs(make_loader: Make, image: MediaRules) -> None:
+    loader = make_loader(workers=1)
+    broken = Inline(base64.b64encode(PICTURE[:60]).decode(), "png")
+    processor = PlainProcessor()
+    seen = weakref.ref(processor)
+    gc.disable()
+    try:
+        with contextlib.suppress(MediaError):  # pytest's own way would keep the error
+            await loader.load(broken, image, processor)
+        del processor
+        for _ in range(200):  # until the thread that decoded has let go
+            if seen() is None:
+                break
+            await asyncio.sleep(0.01)
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 async def test_descriptors_do_not_pile_up(make_loader: Make, image: MediaRules, tmp_path: Path) -> None:

@@ -75,12 +75,16 @@ def test_what_is_only_announced_takes_no_room(tight: Any, wire: Any) -> None:
         assert tight.post(BIG).status == 200
 
 
-def test_a_body_that_is_judged_takes_no_room(tight: Any, wire: Any) -> None:
+def test_a_body_takes_room_until_it_is_answered(tight: Any, wire: Any) -> None:
     with tight.connect() as sock:
         sock.sendall(wire.post(BIG, X_Isogloss_Do="wait"))
         time.sleep(0.05)
         assert len(tight.web.fake.calls) == 1
-        assert tight.post(BIG).status == 200
+        assert tight.post(BIG).status == 503
+        assert tight.post(BODY).status == 200
+        tight.web.fake.release.set()
+        assert wire.read(sock).status == 200
+    assert tight.post(BIG).status == 200
 
 
 def test_who_leaves_gives_back(tight: Any, wire: Any) -> None:

@@ -84,6 +84,9 @@ class DecoderPool:
             if not future.cancel():
                 task.drop()
             raise
+        finally:
+            # An error that they hold leads to this frame: no circle, or all that it leads to would stay for a while.
+            del future, result
 
     def close(self) -> None:
         """End the processes. Media that are being decoded fail."""

@@ -8,8 +8,9 @@ from isogloss_spec import Fault
 
 
 class BodyBudget:
-    """Bounds the bytes of all bodies that have come and are not parsed yet. Bytes that were only announced don't
-    count: else who announces much and sends nothing would keep the others out."""
+    """Bounds the bytes of the bodies of all requests that are open, since what was read of a body lives as long as its
+    request. Bytes that were only announced don't count: else who announces much and sends nothing would keep the others
+    out."""
 
     def __init__(self, most: int) -> None:
         self._most = most

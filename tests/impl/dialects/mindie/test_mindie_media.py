@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+import weakref
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -184,6 +187,29 @@ async def test_the_first_of_several_faults_is_told(scripted, loader):
     held.set()
     fault = await task
     assert (fault.param, fault.values["reason"]) == ("messages[0].content[1].image_url", "too_large")
+
+
+async def test_a_refusal_keeps_no_other_medium_until_the_garbage_collector_runs(scripted, loader, monkeypatch):
+    seen = []
+    found = loader._found
+
+    async def watched(text: str, kind: str) -> Any:
+        medium = await found(text, kind)
+        seen.append(weakref.ref(medium.pixels))
+        return medium
+
+    monkeypatch.setattr(loader, "_found", watched)
+    loader.answers["b"] = MediaError("broken")
+    gc.disable()
+    try:
+        for addresses in ("ab", "acb"):
+            with contextlib.suppress(Fault):  # pytest's own way would keep the error
+                await scripted.ask(messages=user(*parts(*addresses)))
+            await asyncio.sleep(0)  # the loop itself lets go of what it has just told
+        assert seen
+        assert [one() for one in seen if one() is not None] == []
+    finally:
+        gc.enable()
 
 
 def parts(*addresses: str) -> list[Any]:
