@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -50,6 +51,25 @@ def values_of(medium: Media) -> NDArray[np.uint8] | NDArray[np.float32]:
     return medium.pixels if isinstance(medium, Image) else medium.frames
 
 
+KINDS: dict[type[Media], MediaKind] = {Image: "image", Video: "video", Audio: "audio"}
+
+
+def digest_of(medium: Media) -> bytes:
+    """Stands for all that a model computes with: 32 bytes, at about a gigabyte a second."""
+    # A cryptographic hash, because a collision would show one caller's picture to another.
+    digest = hashlib.blake2b(digest_size=32, person=b"isogloss-media")
+    values = values_of(medium)
+    digest.update(f"{KINDS[type(medium)]} {values.shape} {_rate(medium)!r};".encode())
+    digest.update(np.ascontiguousarray(values).data.cast("B"))
+    return digest.digest()
+
+
+def _rate(medium: Media) -> float:
+    if isinstance(medium, Audio):
+        return medium.sample_rate
+    return medium.frames_per_second if isinstance(medium, Video) else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class VideoPlan:
     """Which frames of a film to take, and how large."""
@@ -74,11 +94,11 @@ class MediaRefused(Exception):
 class MediaInput:
     """The media of one prompt, made ready by the engine that gets them."""
 
-    __slots__ = ("salt",)
+    __slots__ = ("digests",)
 
-    def __init__(self, salt: bytes) -> None:
-        self.salt = salt
-        """Stands for all their contents: prompts with the same tokens and another salt never share a KV cache."""
+    def __init__(self, digests: Sequence[bytes] = ()) -> None:
+        self.digests = digests
+        """One for each medium, in the order of the prompt. Prompts share a KV cache up to the first that differs."""
 
 
 @dataclass(frozen=True, slots=True)

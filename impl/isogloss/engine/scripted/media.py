@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil
 
-import numpy as np
-from numpy.typing import NDArray
-
-from isogloss.engine.media import Audio, Image, Media, MediaInput, MediaKind, MediaRefused, PlacedMedia, VideoPlan
+from isogloss.engine.media import (
+    KINDS,
+    Audio,
+    Image,
+    Media,
+    MediaInput,
+    MediaKind,
+    MediaRefused,
+    PlacedMedia,
+    VideoPlan,
+    digest_of,
+)
 from isogloss.engine.scripted.vocabulary import PLACEHOLDERS
 
 _LONGEST_SIDE = 64
@@ -58,7 +65,7 @@ class ScriptedProcessor:
 
     def place(self, tokens: Sequence[int], media: Sequence[Media]) -> PlacedMedia:
         """Repeat each placeholder. Raises MediaRefused if they are not those of the media."""
-        wanted = [PLACEHOLDERS[_kind(medium)] for medium in media]
+        wanted = [PLACEHOLDERS[KINDS[type(medium)]] for medium in media]
         placeholders = frozenset(PLACEHOLDERS.values())
         if [token for token in tokens if token in placeholders] != wanted:
             raise MediaRefused("the prompt's placeholders are not those of its media")
@@ -66,13 +73,7 @@ class ScriptedProcessor:
         placed: list[int] = []
         for token in tokens:
             placed += [token] * (next(counts) if token in placeholders else 1)
-        return PlacedMedia(placed, MediaInput(_salt(media)))
-
-
-def _kind(medium: Media) -> MediaKind:
-    if isinstance(medium, Image):
-        return "image"
-    return "audio" if isinstance(medium, Audio) else "video"
+        return PlacedMedia(placed, MediaInput([*map(digest_of, media)]))
 
 
 def _tokens(medium: Media) -> int:
@@ -81,19 +82,3 @@ def _tokens(medium: Media) -> int:
         return max(1, ceil(len(medium.samples) * _TOKENS_A_SECOND / medium.sample_rate))
     frames = [medium.pixels] if isinstance(medium, Image) else medium.frames
     return sum(ceil(len(frame) / _PATCH) * ceil(len(frame[0]) / _PATCH) for frame in frames)
-
-
-def _values(medium: Media) -> NDArray[np.uint8] | NDArray[np.float32]:
-    if isinstance(medium, Audio):
-        return medium.samples
-    return medium.pixels if isinstance(medium, Image) else medium.frames
-
-
-def _salt(media: Iterable[Media]) -> bytes:
-    """A hash of all contents and their shapes."""
-    found = hashlib.sha256()
-    for medium in media:
-        values = _values(medium)
-        found.update(f"{_kind(medium)} {values.shape} ".encode())
-        found.update(np.ascontiguousarray(values).data)
-    return found.digest()

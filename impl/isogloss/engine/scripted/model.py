@@ -91,7 +91,7 @@ class TinyModel:
 
 def first_state(media: MediaInput | None) -> int:
     """The state before a prompt with these media."""
-    return 0 if media is None else zlib.crc32(media.salt)
+    return 0 if media is None else zlib.crc32(b"".join(media.digests))
 
 
 def _row_of(state: int) -> int:

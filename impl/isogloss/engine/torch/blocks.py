@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from isogloss.engine.torch.executor import NULL_BLOCK
 
@@ -126,27 +126,33 @@ class PrefixKeys:
     A cryptographic hash, because a collision would show one caller's context to another.
     """
 
-    __slots__ = ("_block_size", "_keys", "_root")
+    __slots__ = ("_block_size", "_contents", "_keys", "_root")
 
-    def __init__(self, block_size: int, salt: bytes = b"") -> None:
-        """Sequences with different salts never share: what changes the model's computation beside
-        the tokens goes into the salt."""
+    def __init__(self, block_size: int, salt: bytes = b"", contents: Mapping[int, bytes] | None = None) -> None:
+        """Sequences with different salts never share. `contents` stands for what changes the model's computation from
+        a token on, by the token's index: sequences share what comes before the first difference. All are equally long.
+        """
         self._block_size = block_size
         self._root = salt
+        self._contents = sorted((contents or {}).items())
         self._keys: list[bytes] = []
 
     def upto(self, tokens: Sequence[int], blocks: int) -> list[bytes]:
         """Keys of the first full blocks."""
         while len(self._keys) < blocks:
             start = len(self._keys) * self._block_size
-            part = array("q", tokens[start : start + self._block_size])
             parent = self._keys[-1] if self._keys else self._root
-            self._keys.append(_key(parent, part.tobytes()))
+            self._keys.append(_key(parent, self._block(tokens, start, start + self._block_size)))
         return self._keys[:blocks]
+
+    def _block(self, tokens: Sequence[int], first: int, last: int) -> bytes:
+        """All that is in one block. That something begins in another place of it, its tokens show."""
+        begun = [content for index, content in self._contents if first <= index < last]
+        return array("q", tokens[first:last]).tobytes() + b"".join(begun)
 
     def fork(self) -> PrefixKeys:
         """The same keys so far, for a sequence that will go another way."""
-        twin = PrefixKeys(self._block_size, self._root)
+        twin = PrefixKeys(self._block_size, self._root, dict(self._contents))
         twin._keys = self._keys.copy()
         return twin
 

@@ -41,11 +41,10 @@ class Job:
         if isinstance(self.request.media, TorchMedia) and self.request.media.placed:
             self.media = JobMedia(self.request.media)
 
-    @property
-    def salt(self) -> bytes:
-        """Stands for what changes the model's computation beside the tokens; empty if nothing does."""
+    def prefix_keys(self, block_size: int) -> PrefixKeys:
+        """Keys of its blocks, which stand for all that changes the model's computation."""
         adapter = (self.request.adapter or "").encode()
-        return adapter if self.media is None else adapter + b"\0" + self.media.salt
+        return PrefixKeys(block_size, adapter, None if self.media is None else self.media.contents)
 
     @property
     def end_ids(self) -> frozenset[int]:

@@ -10,7 +10,7 @@ import heapq
 from bisect import insort
 from dataclasses import dataclass
 
-from isogloss.engine.torch.blocks import BlockPool, PrefixKeys
+from isogloss.engine.torch.blocks import BlockPool
 from isogloss.engine.torch.jobs import Choice, Job, StepPlan, Work, first_choice
 
 SCORED_CHUNK = 128
@@ -162,7 +162,7 @@ class Scheduler:
 
     def add(self, job: Job) -> None:
         """Queue a request."""
-        choice = first_choice(job, PrefixKeys(self._block_size, job.salt))
+        choice = first_choice(job, job.prefix_keys(self._block_size))
         choice.waiting_forks = tuple(range(1, job.sequences))
         job.choices.append(choice)
         self._push(choice)

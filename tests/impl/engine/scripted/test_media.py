@@ -83,9 +83,9 @@ def test_placeholders_that_do_not_fit(tokens, media):
         place(tokens, *media)
 
 
-def test_the_salt_stands_for_contents_shapes_and_order():
-    salts = {
-        place([IMAGE] * len(media), *media).input.salt
+def test_digests_stand_for_contents_shapes_and_order():
+    digests = {
+        tuple(place([IMAGE] * len(media), *media).input.digests)
         for media in (
             [picture(8, 16)],
             [picture(16, 8)],
@@ -94,19 +94,19 @@ def test_the_salt_stands_for_contents_shapes_and_order():
             [picture(16, 8), picture(8, 16)],
         )
     }
-    assert len(salts) == 5
-    assert place([IMAGE], picture(8, 16)).input.salt in salts
+    assert len(digests) == 5
+    assert tuple(place([IMAGE], picture(8, 16)).input.digests) in digests
 
 
 @pytest.mark.parametrize("changes", [{}, {"beams": 2}], ids=["sampled", "beams"])
-async def test_the_answer_depends_on_the_salt(engine, request_of, changes):
-    async def tokens(salt: bytes | None) -> list[int]:
-        media = None if salt is None else MediaInput(salt)
+async def test_the_answer_depends_on_the_digests(engine, request_of, changes):
+    async def tokens(digest: bytes | None) -> list[int]:
+        media = None if digest is None else MediaInput([digest])
         request = replace(request_of(), media=media, **changes)
         deltas = [event async for event in engine.generate(request) if isinstance(event, Delta)]
         return [token for delta in deltas for token in delta.token_ids]
 
-    plain, first, again, other = [await tokens(salt) for salt in (None, b"a", b"a", b"b")]
+    plain, first, again, other = [await tokens(digest) for digest in (None, b"a", b"a", b"b")]
     assert first == again
     assert plain != first != other != plain
 

@@ -110,6 +110,17 @@ def test_keys_stand_for_all_tokens_before_and_for_the_salt():
     assert len({*one, *PrefixKeys(2).upto([3, 4, 3, 4], 2)}) == 4
 
 
+def test_contents_count_from_the_block_that_they_begin_in() -> None:
+    def keys(contents: dict[int, bytes]) -> list[bytes]:
+        return PrefixKeys(2, b"", contents).upto([1, 2, 3, 4, 5, 6], 3)
+
+    plain, picture, other = keys({}), keys({3: b"a"}), keys({3: b"b"})
+    assert plain[0] == picture[0] == other[0]
+    assert len({*plain, *picture, *other}) == 7
+    assert keys({3: b"a", 4: b"b"})[:2] == picture[:2]
+    assert PrefixKeys(2, b"", {3: b"a"}).fork().upto([1, 2, 3, 4], 2) == picture[:2]
+
+
 def test_forked_keys_go_their_own_way():
     keys = PrefixKeys(1)
     keys.upto([1], 1)

@@ -26,9 +26,10 @@ class JobMedia:
         self._encoded: dict[PlacedMedium, torch.Tensor] = {}
 
     @property
-    def salt(self) -> bytes:
-        """Stands for the contents of all media."""
-        return self._media.salt
+    def contents(self) -> dict[int, bytes]:
+        """What stands for each medium, by the index of its first token."""
+        media = self._media
+        return {one.first: digest for one, digest in zip(media.placed, media.digests, strict=True)}
 
     def _within(self, first: int, last: int) -> list[PlacedMedium]:
         return [medium for medium in self._media.placed if medium.first < last and first < medium.end]

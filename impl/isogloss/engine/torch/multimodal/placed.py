@@ -48,9 +48,9 @@ class TorchMedia(MediaInput):
     __slots__ = ("length", "placed", "rotary")
 
     def __init__(
-        self, salt: bytes, length: int, placed: Sequence[PlacedMedium], rotary: RotaryPositions | None
+        self, digests: Sequence[bytes], length: int, placed: Sequence[PlacedMedium], rotary: RotaryPositions | None
     ) -> None:
-        super().__init__(salt)
+        super().__init__(digests)
         self.length = length
         """Tokens of the prompt."""
         self.placed = placed

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from isogloss.engine.media import Audio, Image, Media, MediaKind, MediaRefused, PlacedMedia, Video, VideoPlan
+from isogloss.engine.media import KINDS, Media, MediaKind, MediaRefused, PlacedMedia, VideoPlan, digest_of
 from isogloss.engine.torch.multimodal.family import Family
 from isogloss.engine.torch.multimodal.placed import PlacedMedium, TorchMedia
-
-KINDS: dict[type[Media], MediaKind] = {Image: "image", Video: "video", Audio: "audio"}
 
 
 class Processor:
@@ -51,7 +45,7 @@ class Processor:
     def place(self, tokens: Sequence[int], media: Sequence[Media]) -> PlacedMedia:
         """Write out the placeholders of a prompt, the first for the first medium.
 
-        Reads the media once, for their salt (about a gigabyte a second). Raises MediaRefused.
+        Reads the media once, for their digests. Raises MediaRefused.
         """
         written: list[int] = []
         placed: list[PlacedMedium] = []
@@ -63,7 +57,7 @@ class Processor:
             done = index + 1
         written += tokens[done:]
         rotary = self._family.rotary(len(written), placed)
-        return PlacedMedia(written, TorchMedia(_salt(media), len(written), placed, rotary))
+        return PlacedMedia(written, TorchMedia([*map(digest_of, media)], len(written), placed, rotary))
 
     def _count(self, number: int, medium: Media) -> int:
         try:
@@ -80,26 +74,3 @@ class Processor:
             if marks[tokens[index]] != KINDS[type(medium)]:
                 raise MediaRefused("a placeholder is for another kind of medium")
             yield index, medium
-
-
-def _salt(media: Sequence[Media]) -> bytes:
-    """Empty without media; else a digest of all that the model computes with."""
-    if not media:
-        return b""
-    # A cryptographic hash, because a collision would show one caller's picture to another.
-    digest = hashlib.blake2b(digest_size=32, person=b"isogloss-media")
-    for medium in media:
-        content, rate = _parts(medium)
-        digest.update(f"{KINDS[type(medium)]} {content.shape} {rate!r};".encode())
-        digest.update(np.ascontiguousarray(content).data.cast("B"))
-    return digest.digest()
-
-
-def _parts(medium: Media) -> tuple[NDArray[np.generic], float]:
-    match medium:
-        case Image():
-            return medium.pixels, 0.0
-        case Video():
-            return medium.frames, medium.frames_per_second
-        case Audio():
-            return medium.samples, medium.sample_rate

@@ -68,7 +68,7 @@ async def test_a_model_of_texts_refuses_media(zoo, ask):
     try:
         assert engine.processor is None
         with pytest.raises(EngineRefused):
-            await tokens_of(engine, ask([5, 6], 3, media=MediaInput(b"salt")))
+            await tokens_of(engine, ask([5, 6], 3, media=MediaInput([b"digest"])))
     finally:
         await engine.stop()
 

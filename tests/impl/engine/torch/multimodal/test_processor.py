@@ -154,7 +154,7 @@ def test_placeholders_are_written_out_in_order(sees):
 def test_a_prompt_without_media_stays_itself(sees):
     placed = sees.processor.place([50, 51], [])
     assert placed.tokens == [50, 51]
-    assert placed.input.salt == b""
+    assert not placed.input.digests
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_models_say_what_they_take(sees, hears):
             refused()
 
 
-def test_salts_tell_contents_apart(sees):
+def test_digests_tell_contents_apart(sees):
     still, moving = picture(1, 56, 56), film(1)
     media = [
         [still],
@@ -212,6 +212,6 @@ def test_salts_tell_contents_apart(sees):
         [Video(moving.frames[:, :, ::-1], 2.0)],
     ]
     marks = {Image: sees.stock.config.image_token_id, Video: sees.stock.config.video_token_id}
-    salts = [sees.processor.place([marks[type(one)] for one in some], some).input.salt for some in media]
-    assert len(set(salts)) == len(salts)
-    assert sees.processor.place([marks[Image]], [picture(1, 56, 56)]).input.salt == salts[0]
+    digests = [tuple(sees.processor.place([marks[type(one)] for one in some], some).input.digests) for some in media]
+    assert len(set(digests)) == len(digests)
+    assert tuple(sees.processor.place([marks[Image]], [picture(1, 56, 56)]).input.digests) == digests[0]
