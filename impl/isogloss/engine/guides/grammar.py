@@ -14,7 +14,7 @@ from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from isogloss.engine.api import Guide, GuideError
-from isogloss.engine.guides.schema import PRIVATE, ends_in_escape, read_schema
+from isogloss.engine.guides.schema import PRIVATE, ends_in_escape, read_schema, without_leap_seconds
 
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
@@ -34,7 +34,7 @@ def grammar_of(guide: Guide) -> str:
 
 
 def _json_schema(guide: Guide) -> str:
-    return _of_schema(read_schema(guide.text), guide.whitespace)
+    return _of_schema(without_leap_seconds(read_schema(guide.text)), guide.whitespace)
 
 
 def _json_object(guide: Guide) -> str:
