@@ -117,7 +117,7 @@ def make_app(
     )
     options = replace(_options(settings), media=media)
     dialects = [_api(name, engine, options) for name in settings.dialects]
-    served = mounts(dialects, _api(_SERVICE, engine, options), settings.default_dialect)
+    served = mounts(dialects, _api(_SERVICE, engine, options), settings.unprefixed)
     return build_app(served, keys=keys, limits=limits, drain=drain)
 
 
@@ -246,8 +246,8 @@ def _check_dialects(settings: Settings) -> None:
     for name in settings.dialects:
         if name not in known:
             raise StartError(f"dialects: {name!r} is none of {', '.join(known)}")
-    if settings.default_dialect not in (*settings.dialects, "none"):
-        raise StartError(f"default_dialect: {settings.default_dialect!r} is not served; set it to one that is, or none")
+    if settings.unprefixed not in (*settings.dialects, "none"):
+        raise StartError(f"default_dialect: {settings.unprefixed!r} is not served; set it to one that is, or none")
 
 
 def _check_formats(settings: Settings) -> None:

@@ -58,7 +58,9 @@ class Settings(BaseSettings):
     dialects: Annotated[tuple[str, ...], NoDecode] = _server(
         ("nim", "atoma", "acs", "mindie"), "Dialects to serve, each at /NAME.", min_length=1
     )
-    default_dialect: str = _server("nim", "The dialect that is served without a prefix too; `none` for none.")
+    default_dialect: str | None = _server(
+        None, "The dialect that is served without a prefix too, or `none`; by default nim, or the first of --dialects."
+    )
     mindie_config: Path | None = _server(
         None, "MindIE's own config.json: its limits, fullTextEnabled and modelName hold for that dialect."
     )
@@ -119,6 +121,11 @@ class Settings(BaseSettings):
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+    @property
+    def unprefixed(self) -> str:
+        """The dialect that is served without a prefix too, or `none`."""
+        return self.default_dialect or ("nim" if "nim" in self.dialects else self.dialects[0])
 
     @field_validator("adapter")
     @classmethod

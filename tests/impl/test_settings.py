@@ -47,6 +47,20 @@ def test_lists_are_written_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.keys() == ("a", "b")
 
 
+@pytest.mark.parametrize(
+    ("given", "unprefixed"),
+    [
+        ({}, "nim"),
+        ({"dialects": "mindie,nim"}, "nim"),
+        ({"dialects": "mindie,acs"}, "mindie"),
+        ({"default_dialect": "acs"}, "acs"),
+        ({"dialects": "mindie", "default_dialect": "none"}, "none"),
+    ],
+)
+def test_one_dialect_is_served_without_a_prefix_too(given: dict[str, str], unprefixed: str) -> None:
+    assert load_settings(given).unprefixed == unprefixed
+
+
 def test_keys_of_a_file_are_added(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("# ours\n\none\n two \n")
