@@ -189,7 +189,7 @@ class ToolFunction(TypedDict):
     """
 
     name: FunctionName
-    strict: NotRequired[bool]
+    strict: NotRequired[bool | None]
     """
     Whether the arguments must follow the schema, also where the model may choose not to call.
     """

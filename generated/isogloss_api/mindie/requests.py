@@ -237,7 +237,7 @@ class ToolFunction(BaseModel):
     """
     The name of a function.
     """
-    strict: StrictBool | MISSING = MISSING
+    strict: StrictBool | None | MISSING = MISSING
     """
     Whether the arguments must follow the schema, also where the model may choose not to call.
     """

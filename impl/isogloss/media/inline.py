@@ -31,9 +31,14 @@ def is_bare(text: str, rules: MediaRules) -> bool:
 
 
 def decoded(text: str, intake: Intake) -> bytes:
-    """What base64 stands for, not counted yet; blanks in it are no fault. Raises MediaError: too_large, broken."""
+    """What base64 stands for, not counted yet. Raises MediaError: too_large, broken.
+
+    As in browsers, neither blanks in it nor the lack of all padding is a fault.
+    """
     try:
         data = text.encode("ascii").translate(None, _BLANKS)
+        if not data.endswith(b"="):
+            data += b"=" * (-len(data) % 4)
         intake.expect(len(data) // 4 * 3 - data[-2:].count(b"="))
         return binascii.a2b_base64(data, strict_mode=True)
     except ValueError as error:  # UnicodeEncodeError and binascii.Error among them

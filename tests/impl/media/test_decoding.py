@@ -85,6 +85,12 @@ async def test_pictures_are_upright(decoder: MediaLoader, image: MediaRules, ori
     assert np.array_equal(media.pixels, turned[orientation])
 
 
+async def test_pixels_that_do_not_unpack_are_broken(decoder: MediaLoader, image: MediaRules) -> None:
+    whole = picture("png")
+    start = whole.index(b"IDAT") + 6
+    assert await refusal(decoder, whole[:start] + b"\xff\xff" + whole[start + 2 :], image) == "broken"
+
+
 async def test_a_broken_orientation_is_none(decoder: MediaLoader, image: MediaRules) -> None:
     media = await load(decoder, saved(Pillow.fromarray(PIXELS), exif=b"Exif\0\0MM\0*\0\0\xff\xff"), image)
     assert np.array_equal(media.pixels, PIXELS)

@@ -31,6 +31,7 @@ PNG, JPEG = b64(picture("png")), b64(picture("jpeg"))
         f"data:image/png;base64,\n{PNG[:40]}\r\n{PNG[40:]}\n",
         f"data:image/jpeg;base64,{PNG}",
         f"data:image/png;base64,{JPEG}",
+        f"data:image/png;base64,{PNG.rstrip('=')}",
         JPEG,
         f"{JPEG[:76]}\n{JPEG[76:]}",
     ],
@@ -58,7 +59,7 @@ async def test_spellings(decoder: MediaLoader, image: MediaRules, text: str) -> 
         ("data:image/png;base64", "broken"),
         ("data:image/png;base64,!!!not-base64!!!", "broken"),
         (f"data:image/png;base64,{PNG}=", "broken"),
-        (f"data:image/png;base64,{PNG[:-1]}", "broken"),
+        (f"data:image/png;base64,{PNG[:-3]}", "broken"),
         (f"data:image/png;base64,{PNG[:8]}ä", "broken"),
         (f"{JPEG[:-5]}$", "broken"),
         (f"data:image/png;base64,{PNG[: len(PNG) // 8 * 4]}", "broken"),
@@ -108,6 +109,17 @@ def test_blanks_in_base64_change_nothing(data: bytes, places: list[int], blank: 
     if data:
         with pytest.raises(MediaError, match="too_large"):
             decoded(text, Intake(len(data) - 1))
+
+
+@given(st.binary(max_size=100))
+def test_padding_may_be_left_out(data: bytes) -> None:
+    assert decoded(b64(data).rstrip("="), Intake(len(data))) == data
+
+
+@pytest.mark.parametrize("text", ["Q", "QQ=", "=QQ", "QQ=Q", "QUJDR"])
+def test_half_a_padding_and_half_a_byte_are_broken(text: str) -> None:
+    with pytest.raises(MediaError, match="broken"):
+        decoded(text, Intake(100))
 
 
 @pytest.mark.parametrize("name", ["jpeg", "png"])

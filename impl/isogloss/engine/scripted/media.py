@@ -20,6 +20,8 @@ from isogloss.engine.media import (
 from isogloss.engine.scripted.vocabulary import PLACEHOLDERS
 
 _LONGEST_SIDE = 64
+_NARROWEST = 200
+"""How many times longer than the other a side may be, as with models that people use."""
 _PATCH = 16
 """Pixels of a patch's side; a token stands for each patch that is begun."""
 _FRAMES = 4
@@ -47,12 +49,11 @@ class ScriptedProcessor:
         return _LONGEST_AUDIO
 
     def image_size(self, height: int, width: int) -> tuple[int, int]:
-        """The same shape, made smaller until it fits. Raises MediaRefused if that leaves less than a pixel."""
-        share = min(1.0, _LONGEST_SIDE / max(height, width))
-        size = int(height * share), int(width * share)
-        if min(size) < 1:
+        """The same shape, made smaller until it fits. Raises MediaRefused if it is too narrow."""
+        if max(height, width) > _NARROWEST * min(height, width):
             raise MediaRefused("the picture is too narrow")
-        return size
+        share = min(1.0, _LONGEST_SIDE / max(height, width))
+        return max(1, int(height * share)), max(1, int(width * share))
 
     def video_plan(self, frames: int, frames_per_second: float, height: int, width: int) -> VideoPlan:
         """Four frames from all over the film, or all if there are fewer. Raises MediaRefused if there are none."""

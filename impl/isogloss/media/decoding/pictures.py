@@ -71,6 +71,8 @@ def resized(image: Image.Image, height: int, width: int) -> NDArray[np.uint8]:
 
 
 def _orientation(image: Image.Image) -> int:
+    if image.format == "PNG":  # whose EXIF block may lie behind the pixels; what is wrong with these is not forgiven
+        image.load()
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # Pillow raises whatever a broken EXIF block leads to, and the picture may be good all the same

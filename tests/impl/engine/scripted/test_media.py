@@ -27,7 +27,8 @@ def place(tokens, *media):
 
 
 @pytest.mark.parametrize(
-    ("size", "made"), [((64, 64), (64, 64)), ((8, 8), (8, 8)), ((128, 64), (64, 32)), ((100, 1000), (6, 64))]
+    ("size", "made"),
+    [((64, 64), (64, 64)), ((8, 8), (8, 8)), ((128, 64), (64, 32)), ((100, 1000), (6, 64)), ((200, 1), (64, 1))],
 )
 def test_picture_sizes(size, made):
     assert ScriptedProcessor().image_size(*size) == made
@@ -35,7 +36,7 @@ def test_picture_sizes(size, made):
 
 def test_a_picture_of_no_use():
     with pytest.raises(MediaRefused):
-        ScriptedProcessor().image_size(1, 65)
+        ScriptedProcessor().image_size(1, 201)
 
 
 @pytest.mark.parametrize(
