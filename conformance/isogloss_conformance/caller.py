@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from isogloss_conformance import laws
-from isogloss_conformance.client import Request, post
+from isogloss_conformance.client import Answer, Request, post
 from isogloss_conformance.discover import script_header
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecaster
 from isogloss_conformance.pictures import samples
+from isogloss_conformance.responses import ResponseValidator
 from isogloss_conformance.results import Outcome, Status
 from isogloss_conformance.session import Session
 
@@ -94,15 +95,26 @@ class Caller:
         """What a request may say, members of content parts that hold media included."""
         self.scripted = session.facts.scripted
         """Whether scripts are followed."""
+        self.model = session.facts.model
+        self._responses = ResponseValidator(session.document)
+        self._last: Answer | None = None
 
     def __call__(self, *, script: Json = None, **fields: Json) -> Reply:
         """One greedy call unless the fields say otherwise, by a script if that is followed. Raises NoReply."""
         body = {**self._session.minimal, "temperature": 0, **fields}
         request = post(self._session.main.path, body, script_header(script if self.scripted else None))
-        answer = self._session.client.send(request)
+        answer = self._last = self._session.client.send(request)
         if answer.status == 200 and isinstance(answer.json, dict):
             return Reply(answer.json, self._session.client.curl(request))
         raise NoReply(self._refused(request, body))
+
+    def misshapen(self) -> str | None:
+        """How the last completion departs from what the document declares, in words; None if it does not."""
+        if self._last is None:
+            return None
+        main = self._session.main
+        found = self._responses.departures(main.method, main.path, self._last)
+        return found[0].text if found else None
 
     def _refused(self, request: Request, body: Json) -> Outcome:
         """A refusal for want of a feature is proper, any other is not; no answer says nothing."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import ssl
 import time
@@ -19,11 +20,12 @@ from typing import Any
 import isogloss_api
 
 from isogloss_conformance import badge, board, compare, deviations, junit, page, report
-from isogloss_conformance.client import Client
+from isogloss_conformance.client import AddressError, Client
 from isogloss_conformance.completeness import completeness
 from isogloss_conformance.console import Screen
 from isogloss_conformance.deviations import DeviationsError
-from isogloss_conformance.discover import DiscoveryError, discover
+from isogloss_conformance.discover import DiscoveryError, discover, features_of
+from isogloss_conformance.forecast import server_limits
 from isogloss_conformance.mutants.score import Upstream, trials
 from isogloss_conformance.report import Report, ReportError
 from isogloss_conformance.results import Status
@@ -37,6 +39,8 @@ SECRET = frozenset({"api_key", "header"})
 """Options whose values no report shows."""
 UNSAID = frozenset({"run", "base_url", "dialect", "report_dir", "report", "server", "server_version"})
 """What is in the header by another name, or says nothing about the run."""
+REPEATED = ("features", "max_total_tokens", "set", "patience", "flood", "seed", "examples")
+"""What a replay takes over from the run that it repeats, unless it is given anew."""
 
 
 class UsageError(Exception):
@@ -97,12 +101,12 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--header", action="append", default=[], metavar="NAME:VALUE", help="Sent with every request.")
     group.add_argument("--ca", metavar="FILE", help="Certificates of authorities to trust.")
     group.add_argument("--cert", metavar="FILE", help="Client certificate with its key.")
-    group.add_argument("--timeout", type=float, default=60.0, metavar="S", help="Seconds to wait for an answer.")
+    group.add_argument("--timeout", type=_positive, default=60.0, metavar="S", help="Seconds for a whole answer.")
     group.add_argument("--features", metavar="A,B", help="What the server offers. Default: found out by trying.")
-    group.add_argument("--max-total-tokens", type=int, metavar="N", help="The context length. Default: as listed.")
+    group.add_argument("--max-total-tokens", type=_amount, metavar="N", help="The context length. Default: as listed.")
     group.add_argument("--set", action="append", default=[], metavar="NAME=N", help="A limit of the server by name.")
-    group.add_argument("--patience", type=float, default=0.0, metavar="S", help="Wait so long for a timeout.")
-    group.add_argument("--flood", type=int, default=0, metavar="N", help="Hold so many calls open at once.")
+    group.add_argument("--patience", type=_positive, metavar="S", help="Wait so long for a timeout.")
+    group.add_argument("--flood", type=_amount, metavar="N", help="Hold so many calls open at once.")
 
 
 def _add_key(group: argparse._ActionsContainer) -> None:
@@ -114,9 +118,11 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--level", choices=("core", "extended"), default="extended", help="core: what vendors state.")
     group.add_argument("--only", action="append", default=[], metavar="PREFIX", help="Only ids that begin so.")
     group.add_argument("--step", action="append", default=[], choices=[step.name for step in STEPS])
-    group.add_argument("--jobs", type=int, default=1, metavar="N", help="Requests at once, where it does no harm.")
+    group.add_argument("--jobs", type=_amount, default=1, metavar="N", help="Requests at once, where it does no harm.")
     group.add_argument("--seed", type=int, default=1, metavar="N", help="Of the fuzz step.")
-    group.add_argument("--examples", type=int, default=50, metavar="N", help="Bodies that the fuzz step draws at most.")
+    group.add_argument(
+        "--examples", type=_amount, default=50, metavar="N", help="Bodies that the fuzz step draws at most."
+    )
     group.add_argument("--strict", action="store_true", help="Exit 1 for what is unsupported or unprovable too.")
     group.add_argument("--dry-run", action="store_true", help="List the checks and ask the server nothing.")
 
@@ -125,9 +131,13 @@ def _run(options: argparse.Namespace) -> int:
     document = isogloss_api.document(options.dialect)
     client = _client(options, options.base_url)
     chosen = _options(options)
+    planned = Runner(Session(document, client, Facts(options.model or "model"), chosen))
+    _check_selection(planned, chosen)
     if options.dry_run:
-        Screen().plan(Runner(Session(document, client, Facts(options.model or "model"), chosen)).wanted)
+        Screen().plan(planned.wanted)
         return 0
+    if options.report_dir is not None:
+        _make(options.report_dir)
     session = Session(document, client, _discovered(options, document, client), chosen)
     made = _made(session, {name: value for name, value in vars(options).items() if name not in UNSAID})
     Screen().summary(made)
@@ -142,12 +152,17 @@ def _replay(options: argparse.Namespace) -> int:
     if not failed:
         Screen().say("The report names nothing that does not hold.")
         return 0
+    if old.header.dialect not in DIALECTS:
+        raise UsageError(f"{options.report} is about no dialect of this version")
     document = isogloss_api.document(old.header.dialect)
     client = _client(options, options.base_url or old.header.base_url)
     options.model = options.model or old.header.model
+    for name in REPEATED:
+        setattr(options, name, getattr(options, name, None) or old.header.options.get(name))
     if options.server is None and options.base_url is None:
         options.server, options.server_version = deviations.split(old.header.software)
-    session = Session(document, client, _discovered(options, document, client), Options(exactly=frozenset(failed)))
+    chosen = replace(_conditions(options), exactly=frozenset(failed))
+    session = Session(document, client, _discovered(options, document, client), chosen)
     made = _made(session, {})
     Screen().summary(made)
     return _exit_code(made, strict=False)
@@ -167,7 +182,10 @@ def _board(options: argparse.Namespace) -> int:
     found = board.rows(options.reports, options.output)
     if not found:
         raise UsageError(f"there is no report in {options.reports}")
-    options.output.write_text(board.board(found), encoding="utf-8")
+    try:
+        options.output.write_text(board.board(found), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"the page cannot be written: {error}") from None
     Screen().say(f"{len(found)} reports: {options.output}")
     return 0
 
@@ -194,22 +212,73 @@ def _client(options: argparse.Namespace, base_url: str) -> Client:
             authorities=options.ca,
             certificate=options.cert,
         )
+    except AddressError as error:
+        raise UsageError(str(error)) from None
     except (OSError, ssl.SSLError) as error:
         raise UsageError(f"the certificates cannot be used: {error}") from None
 
 
 def _options(options: argparse.Namespace) -> Options:
-    return Options(
+    return replace(
+        _conditions(options),
         level=options.level,
         only=tuple(options.only),
         steps=tuple(options.step),
-        jobs=max(1, options.jobs),
-        seed=options.seed,
-        examples=options.examples,
-        patience=options.patience,
-        flood=options.flood,
-        settings={name: _whole(value) for name, value in (_pair(text, "=") for text in options.set)},
+        jobs=options.jobs,
     )
+
+
+def _conditions(options: argparse.Namespace) -> Options:
+    """All checks, under the conditions that the options name."""
+    usual = Options()
+    return Options(
+        seed=usual.seed if options.seed is None else options.seed,
+        examples=options.examples or usual.examples,
+        patience=options.patience or usual.patience,
+        flood=options.flood or usual.flood,
+        settings=dict(_setting(text) for text in options.set or ()),
+    )
+
+
+def _setting(text: str) -> tuple[str, int]:
+    name, value = _pair(text, "=")
+    known = server_limits(0)
+    if name not in known:
+        raise UsageError(f"--set knows no {name!r}, only {', '.join(sorted(known))}")
+    return name, _whole(value)
+
+
+def _check_selection(planned: Runner, chosen: Options) -> None:
+    """Nothing looked at is nothing found wrong: whoever misspells a prefix must not take that for a success."""
+    for prefix in chosen.only:
+        if not any(check.id.startswith(prefix) for check in planned.checks):
+            raise UsageError(f"no check has an id that begins with {prefix!r}: --dry-run lists them")
+    if not planned.wanted:
+        raise UsageError("the options leave no check to make")
+
+
+def _positive(text: str) -> float:
+    """A time, for argparse."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return value
+
+
+def _amount(text: str) -> int:
+    """A count, for argparse."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _make(folder: Path) -> None:
+    """A folder to write to, before a long run rather than behind it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"reports cannot be written to {folder}: {error.strerror}") from None
 
 
 def _pair(text: str, separator: str) -> tuple[str, str]:
@@ -228,6 +297,11 @@ def _whole(text: str) -> int:
 
 def _discovered(options: argparse.Namespace, document: dict[str, Json], client: Client) -> Facts:
     claimed = None if options.features is None else frozenset(filter(None, options.features.split(",")))
+    known = features_of(document)
+    if claimed is not None and not claimed <= known:
+        raise UsageError(
+            f"--features: the dialect has no {', '.join(sorted(claimed - known))}, only {', '.join(sorted(known))}"
+        )
     facts = discover(document, client, model=options.model, context_length=options.max_total_tokens, features=claimed)
     return replace(facts, software=_software(options, facts.software))
 
@@ -254,7 +328,6 @@ def _made(session: Session, given: dict[str, Json]) -> Report:
 
 def _write(made: Report, folder: Path) -> None:
     """The report in all its forms."""
-    folder.mkdir(parents=True, exist_ok=True)
     stem = folder / made.header.dialect
     report.write(made, stem.with_suffix(".jsonl"))
     stem.with_suffix(".xml").write_text(junit.junit(made), encoding="utf-8")

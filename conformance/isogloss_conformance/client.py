@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import shlex
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from isogloss_conformance.deadline import Deadline, limited
 from isogloss_conformance.events import Recording
 
 Json = Any
+LARGEST_ANSWER = 16 * 2**20
+"""Bytes of an answer that are read."""
+GIVEN_UP_AFTER = 8
+"""Requests in a row without an answer in time, after which a server is not asked any more."""
+NOT_ASKED = f"no answer: not asked any more, as none of the last {GIVEN_UP_AFTER} requests was answered in time"
+SECRET_CHARS = 8
+"""Shorter values that go with every request are no secrets; to black them out would leave gaps everywhere."""
 _LONGEST_SHOWN_BODY = 2000
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
+
+
+class AddressError(ValueError):
+    """What a client was told cannot go over the wire. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +62,21 @@ class Answer:
         """The body as JSON; None if it is none."""
         try:
             return json.loads(self.content)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
+
+    @property
+    def packing(self) -> str | None:
+        """The content encoding; None if the body came as it is, as it was asked for."""
+        found = self.headers.get("content-encoding", "identity").strip().lower()
+        return None if found in ("", "identity") else found
 
     def described(self) -> str:
         """Status and beginning of the body, in one line."""
         if self.trouble is not None:
             return self.trouble
+        if self.packing is not None:
+            return f"{self.status} packed with {self.packing}, though nobody asked for that"
         text = self.content[:300].decode("utf-8", "replace").replace("\n", " ")
         return f"{self.status} {text}"
 
@@ -63,7 +88,10 @@ def post(path: str, body: Json, headers: Mapping[str, str] | None = None) -> Req
 
 
 class Client:
-    """A server under test. `base_url` may end with a prefix; documents' paths are put behind it."""
+    """A server under test. `base_url` may end with a prefix; documents' paths are put behind it.
+
+    `timeout` bounds each exchange as a whole, in seconds. Raises AddressError.
+    """
 
     def __init__(
         self,
@@ -75,10 +103,19 @@ class Client:
         authorities: str | None = None,
         certificate: str | None = None,
     ) -> None:
-        self.base_url = base_url.rstrip("/")
-        self._own = {"Accept": "*/*", "User-Agent": "isogloss-conformance", **(headers or {})}
-        self._key = {"Authorization": f"Bearer {key}"} if key else {}
-        self.keyed = key is not None
+        self.base_url, user = _address(base_url)
+        # Answers are compared as they come; nobody wants them packed.
+        plain = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "isogloss-conformance"}
+        self.own_headers: Mapping[str, str] = {**plain, **(headers or {})}
+        """Sent with every request."""
+        self._key = f"Bearer {key}" if key else user
+        self.keyed = self._key is not None
+        for name, value in self.headers().items():
+            _check_header(name, value)
+        self._secrets = {value for value in (headers or {}).values() if len(value) >= SECRET_CHARS}
+        self.timeout = timeout
+        self.authorities = authorities
+        self.certificate = certificate
         self.tls = ssl.create_default_context(cafile=authorities)
         """Whom to trust, and who we are."""
         if certificate is not None:
@@ -86,14 +123,26 @@ class Client:
         # A server may close an idle connection just when the next request goes out on it, which is nobody's fault.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         self._http = httpx.Client(timeout=timeout, verify=self.tls, trust_env=False, limits=limits)
+        self._late = 0
+        self._answered = time.monotonic()
 
     def headers(self, *, with_key: bool = True) -> dict[str, str]:
         """What goes with every request."""
-        return {**self._own, **(self._key if with_key else {})}
+        return {**self.own_headers, **(self.key_headers() if with_key else {})}
 
     def key_headers(self) -> dict[str, str]:
         """The header that carries the key; empty without one."""
-        return dict(self._key)
+        return {} if self._key is None else {"Authorization": self._key}
+
+    def redacted(self, text: str) -> str:
+        """A text for people, without the key and the values of headers that were given."""
+        if self._key is not None:
+            scheme, _, key = self._key.partition(" ")
+            text = text.replace(self._key, f"{scheme} $KEY")
+            text = text.replace(key, "$KEY") if len(key) >= SECRET_CHARS else text
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
+        return text
 
     def send(self, request: Request, *, with_key: bool = True) -> Answer:
         """Send one request. Never raises for what the server does."""
@@ -106,36 +155,73 @@ class Client:
 
     def _sent(self, base: str, request: Request, headers: Mapping[str, str]) -> Answer:
         started = time.perf_counter()
+        content = bytearray()
         try:
-            answer = self._http.request(request.method, base + request.path, content=request.body, headers=headers)
-        except httpx.HTTPError as error:
-            waited = time.perf_counter() - started
-            return Answer(0, {}, b"", waited, f"no answer: {type(error).__name__}: {error}")
-        seconds = time.perf_counter() - started
-        return Answer(answer.status_code, dict(answer.headers), answer.content, seconds)
+            with self._exchange(base, request, headers) as answer:
+                for piece in answer.iter_raw():
+                    content += piece
+                    _check_size(len(content))
+        except _Lost as reason:
+            return Answer(0, {}, b"", time.perf_counter() - started, str(reason))
+        return Answer(answer.status_code, dict(answer.headers), bytes(content), time.perf_counter() - started)
 
     def record(self, request: Request, *, events: int | None = None) -> Recording:
         """Send one request and record what comes, piece by piece; hang up after so many events, if given."""
-        headers = {**self.headers(), **request.headers}
         started = time.perf_counter()
         pieces: list[tuple[float, bytes]] = []
+        size = 0
         try:
-            with self._http.stream(
-                request.method, self.base_url + request.path, content=request.body, headers=headers
-            ) as answer:
+            with self._exchange(self.base_url, request, {**self.headers(), **request.headers}) as answer:
                 for piece in answer.iter_raw():
                     pieces.append((time.perf_counter() - started, piece))
+                    _check_size(size := size + len(piece))
                     if events is not None and len(pieces) >= events:
                         break
-        except httpx.HTTPError as error:
-            return Recording(0, {}, tuple(pieces), f"no answer: {type(error).__name__}: {error}")
+        except _Lost as reason:
+            return Recording(0, {}, tuple(pieces), str(reason))
         return Recording(answer.status_code, dict(answer.headers), tuple(pieces))
+
+    @contextmanager
+    def _exchange(self, base: str, request: Request, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
+        """An answer whose body is still to be read, in bounded time. Raises _Lost, also from inside of the block."""
+        if self.gave_up:
+            raise _Lost(NOT_ASKED)
+        deadline = Deadline()
+        asked = self._http.build_request(
+            request.method,
+            base + request.path,
+            content=request.body,
+            headers=dict(headers),
+            extensions={"trace": deadline.trace},
+        )
+        try:
+            with limited(deadline, self.timeout):
+                answer = self._http.send(asked, stream=True)
+                try:
+                    yield answer
+                finally:
+                    answer.close()
+        except httpx.HTTPError as error:
+            late = deadline.passed or isinstance(error, httpx.TimeoutException)
+            self._late += late
+            reason = f"it took longer than {self.timeout:g} s" if late else f"{type(error).__name__}: {error}"
+            raise _Lost(f"no answer: {reason}") from None
+        if deadline.passed:  # a body without a length ends where its connection does
+            self._late += 1
+            raise _Lost(f"no answer: it took longer than {self.timeout:g} s")
+        self._late, self._answered = 0, time.monotonic()
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether many requests were sent one after the other, not at once, and none was answered in time."""
+        silent = time.monotonic() - self._answered
+        return self._late >= GIVEN_UP_AFTER and silent >= GIVEN_UP_AFTER * self.timeout
 
     def curl(self, request: Request) -> str:
         """A command line that repeats the request, with `$KEY` for the key."""
         parts = ["curl", "-sS", "-i", "-X", request.method, shlex.quote(self.base_url + request.path)]
-        if self._key:
-            parts += ["-H", '"Authorization: Bearer $KEY"']
+        if self._key is not None:
+            parts += ["-H", f'"Authorization: {self._key.partition(" ")[0]} $KEY"']
         for name, value in request.headers.items():
             parts += ["-H", shlex.quote(f"{name}: {value}")]
         if request.body:
@@ -145,6 +231,34 @@ class Client:
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
+
+
+class _Lost(Exception):
+    """An exchange brought no answer. The text says why."""
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_ANSWER:
+        raise _Lost(f"no answer: it is longer than {LARGEST_ANSWER} bytes")
+
+
+def _address(base_url: str) -> tuple[str, str | None]:
+    """A base URL without user, and the user as a key. Raises AddressError."""
+    try:
+        parts = urlsplit(base_url)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or parts.query or parts.fragment or not _VALUE.fullmatch(base_url):
+        raise AddressError("a base URL must be of the form http://HOST:PORT/PREFIX or https://HOST:PORT/PREFIX")
+    user, found, host = parts.netloc.rpartition("@")
+    key = f"Basic {base64.b64encode(unquote(user).encode()).decode()}" if found else None
+    return parts._replace(netloc=host).geturl().rstrip("/"), key
+
+
+def _check_header(name: str, value: str) -> None:
+    if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+        raise AddressError(f"the header {name!r} cannot be sent: its name or its value has characters that none has")
 
 
 def _shown(body: bytes) -> str:

@@ -49,15 +49,21 @@ def discover(
     """Ask the server what was not said. Raises DiscoveryError."""
     models = client.send(MODELS)
     if models.trouble is not None:
-        raise DiscoveryError(f"{client.base_url} cannot be reached ({models.trouble})")
+        raise DiscoveryError(f"{client.base_url} cannot be reached ({client.redacted(models.trouble)})")
     entry = _entry(models, model)
     name = model or _text(entry, "id")
     if name is None:
-        raise DiscoveryError(f"GET {client.base_url}/v1/models names no model ({models.described()}): give --model")
+        said = client.redacted(models.described())
+        raise DiscoveryError(f"GET {client.base_url}/v1/models names no model ({said}): give --model{_hint(client)}")
     prober = _Prober(document, client, name)
     found = prober.features() if features is None else features
     length = context_length or _count(entry.get("max_model_len"))
     return Facts(name, length, found, prober.is_scripted(), models.headers.get("server", ""))
+
+
+def features_of(document: Mapping[str, Json]) -> frozenset[str]:
+    """All features that some field of the document needs."""
+    return frozenset(feature for entry in ledger(document) for feature in entry.features)
 
 
 def _entry(answer: Answer, model: str | None) -> Mapping[str, Json]:
@@ -68,8 +74,13 @@ def _entry(answer: Answer, model: str | None) -> Mapping[str, Json]:
 
 
 def _text(entry: Mapping[str, Json], name: str) -> str | None:
+    """A text that can be sent again: half of a surrogate pair cannot."""
     value = entry.get(name)
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) and value.isprintable() else None
+
+
+def _hint(client: Client) -> str:
+    return ", or a base URL without the /v1 at its end" if client.base_url.endswith("/v1") else ""
 
 
 def _count(value: Json) -> int | None:

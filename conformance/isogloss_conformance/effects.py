@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from isogloss_conformance.answer_effects import ANSWER_EFFECTS
 from isogloss_conformance.call_effects import CALL_EFFECTS
 from isogloss_conformance.caller import Caller, NoReply
 from isogloss_conformance.checks import Check
@@ -26,6 +27,13 @@ FORCED = {A: 100}
 RIVALS = {str(token): 100 for token in range(33, 97)}
 """Tokens among which a model is at a loss: none is ahead by a penalty of 2 for long."""
 SEEDS = range(1, 6)
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "boolean"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+FORM = {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}
 
 
 class EffectsStep:
@@ -50,6 +58,11 @@ class EffectsStep:
             wrong = effect.look(self._caller)
         except NoReply as reason:
             return reason.outcome
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            wrong = self._caller.misshapen()
+            if wrong is None:  # the fault is ours
+                raise
+            wrong = f"{wrong} (and cannot be read: {type(error).__name__})"
         return Outcome(Status.FAIL if wrong else Status.PASS, effect.sentence, wrong or "so it is")
 
 
@@ -78,28 +91,33 @@ def _seed(call: Caller) -> str | None:
 
 
 def _n(call: Caller) -> str | None:
-    reply = call(max_tokens=2, temperature=1, n=3)
-    return unequal("the indexes", sorted(choice.get("index") for choice in reply.choices), [0, 1, 2])
+    reply = call(max_tokens=12, temperature=1, n=3, seed=1)
+    wrong = unequal("the indexes", sorted(choice.get("index") for choice in reply.choices), [0, 1, 2])
+    return wrong or (None if len(set(reply.texts)) > 1 else f"all choices say {reply.text!r}")
+
+
+def _said(call: Caller) -> tuple[str, str]:
+    """What the model says anyway, and a text from its middle. Raises NoReply if it says nothing."""
+    said = call(max_tokens=12).text
+    word = said[len(said) // 2 : len(said) // 2 + 3]
+    if not word:
+        raise NoReply(Outcome(Status.SKIP, got="unprovable: the model says nothing"))
+    return said, word
 
 
 def _stop(call: Caller) -> str | None:
-    said = call(max_tokens=12).text
-    word = said[len(said) // 2 : len(said) // 2 + 3]
-    reply = call(max_tokens=12, stop=[word])
+    """The text that comes is the second of the list."""
+    said, word = _said(call)
+    reply = call(max_tokens=12, stop=[f"{word}#", word])
     return unequal("the text", reply.text, said[: said.index(word)]) or unequal(
         "finish_reason", reply.finish_reason, "stop"
     )
 
 
 def _include_stop(call: Caller) -> str | None:
-    said = call(max_tokens=12).text
-    word = said[len(said) // 2 : len(said) // 2 + 3]
+    said, word = _said(call)
     reply = call(max_tokens=12, stop=[word], include_stop_str_in_output=True)
     return unequal("the text", reply.text, said[: said.index(word)] + word)
-
-
-def _ignore_eos(call: Caller) -> str | None:
-    return unequal("completion_tokens", call(max_tokens=24, ignore_eos=True).completion_tokens, 24)
 
 
 def _bias(call: Caller) -> str | None:
@@ -131,7 +149,11 @@ def _logprobs(call: Caller) -> str | None:
     if not tokens or len(tokens) != len(top):
         return f"{len(tokens)} tokens and {len(top)} lists of alternatives came"
     sizes = {len(alternatives) for alternatives in top}
-    return None if sizes <= {2, 3} else f"the lists hold {sorted(sizes)} alternatives, not 2"
+    if not sizes <= {2, 3}:
+        return f"the lists hold {sorted(sizes)} alternatives, not 2"
+    made = logprobs.get("token_logprobs") or [None]
+    likeliest = [max(alternatives.values()) for alternatives in top]
+    return None if made == likeliest and max(made) <= 0 else f"greedy tokens have {made}, the likeliest {likeliest}"
 
 
 def _chat_logprobs(call: Caller) -> str | None:
@@ -162,15 +184,18 @@ def _regex(call: Caller) -> str | None:
     return None if re.fullmatch("[0-9]{3}", text) else f"the text is {text!r}"
 
 
-def _json_schema(call: Caller) -> str | None:
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "boolean"}},
-        "required": ["a"],
-        "additionalProperties": False,
-    }
-    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
-    text = "".join(call(max_tokens=64, response_format=form).text.split())
+def _grammar(call: Caller) -> str | None:
+    text = call(max_tokens=16, guided_grammar='root ::= "yes" | "no"').text
+    return None if text in ("yes", "no") else f"the text is {text!r}"
+
+
+def _older_place(call: Caller) -> str | None:
+    text = call(max_tokens=16, nvext={"guided_choice": ["yes", "no"]}).text
+    return None if text in ("yes", "no") else f"the text is {text!r}"
+
+
+def _json_schema(call: Caller, **fields: Json) -> str | None:
+    text = "".join(call(max_tokens=64, **fields).text.split())
     fits = any(
         whole.startswith(text) for whole in ('{"a":true}', '{"a":false}')
     )  # weak models write blanks until the end
@@ -193,7 +218,6 @@ def _effects() -> Iterator[Effect]:
         ("include_stop_str_in_output",),
         _include_stop,
     )
-    yield Effect("ignore_eos", "With ignore_eos max_tokens are generated.", ("ignore_eos",), _ignore_eos)
     yield Effect("bias", "A bias of 100 forces a token.", ("logit_bias",), _bias)
     for name in ("presence_penalty", "frequency_penalty"):
         yield Effect(name, f"{name} sets back what was said.", (name, "logit_bias"), partial(_penalty, name))
@@ -205,7 +229,11 @@ def _effects() -> Iterator[Effect]:
     yield Effect("token_ids", "Tokens are shown as ids.", ("return_tokens_as_token_ids",), _token_ids)
     yield Effect("guided_choice", "The completion is one of the choices.", ("guided_choice",), _choice)
     yield Effect("guided_regex", "The completion matches.", ("guided_regex",), _regex)
-    yield Effect("response_format", "The completion fits the schema.", ("response_format",), _json_schema)
+    yield Effect("guided_grammar", "The completion follows the grammar.", ("guided_grammar",), _grammar)
+    yield Effect("nvext", "A guide in nvext is followed.", ("nvext",), _older_place)
+    fits = "The completion fits the schema."
+    yield Effect("guided_json", fits, ("guided_json",), partial(_json_schema, guided_json=SCHEMA))
+    yield Effect("response_format", fits, ("response_format",), partial(_json_schema, response_format=FORM))
 
 
-EFFECTS = (*_effects(), *CALL_EFFECTS, *MEDIA_EFFECTS)
+EFFECTS = (*_effects(), *ANSWER_EFFECTS, *CALL_EFFECTS, *MEDIA_EFFECTS)

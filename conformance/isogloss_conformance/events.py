@@ -26,7 +26,7 @@ class Event:
         """The data as JSON; None if it is none."""
         try:
             return json.loads(self.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
 

@@ -171,7 +171,7 @@ class Forecaster:
             "media_parts": parts,
             "media_address_chars": address_chars,
             "stop_chars": _chars(body.get("stop")),
-            "server": {**_server(length), **self._session.options.settings},
+            "server": {**server_limits(length), **self._session.options.settings},
         }
 
 
@@ -184,7 +184,7 @@ def _tokens(counts: Sequence[int]) -> Context:
     }
 
 
-def _server(length: int) -> dict[str, int]:
+def server_limits(length: int) -> dict[str, int]:
     """MindIE's limits where nothing else is said, and its modes, off."""
     modes = dict.fromkeys(("deepseek", "disaggregated", "plugins"), 0)
     limits = {"maxInputTokenLen": length, "maxSeqLen": length, "maxIterTimes": MAX_ITER_TIMES}

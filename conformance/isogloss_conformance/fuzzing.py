@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from isogloss_conformance.checks import Check
-from isogloss_conformance.fuzz import FuzzReport, fuzz
+from isogloss_conformance.client import post
+from isogloss_conformance.fuzz import FuzzReport, Transport, fuzz
 from isogloss_conformance.results import Outcome, Status
 from isogloss_conformance.session import Session
 
@@ -23,16 +24,18 @@ class FuzzStep:
         return [Check(check_id, self.name, sentence, self._look, "extended", "inferred")]
 
     def _look(self) -> Outcome:
-        options = self._session.options
-        headers = self._session.client.key_headers()
+        session, client = self._session, self._session.client
+        plain = client.send(post(session.main.path, {**session.minimal, "max_tokens": 1}))
+        if plain.trouble is not None:  # thousands of bodies would fare no better
+            return Outcome(Status.ERROR, "an answer to a plain call", plain.trouble)
         report = fuzz(
-            self._session.document,
-            self._session.client.base_url,
-            models=[self._session.facts.model],
-            features=self._session.facts.features,
-            examples=options.examples,
-            seed=options.seed,
-            headers=headers,
+            session.document,
+            client.base_url,
+            models=[session.facts.model],
+            features=session.facts.features,
+            examples=session.options.examples,
+            seed=session.options.seed,
+            transport=Transport(client.headers(), client.keyed, client.timeout, client.authorities, client.certificate),
         )
         return _outcome(report)
 

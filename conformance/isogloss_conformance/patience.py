@@ -11,7 +11,8 @@ from contextlib import ExitStack
 from http.client import HTTPException, HTTPResponse
 from urllib.parse import urlsplit
 
-from isogloss_conformance.client import Answer, Client, Request, post
+from isogloss_conformance.client import LARGEST_ANSWER, Answer, Client, Request, post
+from isogloss_conformance.deadline import Deadline, limited
 from isogloss_conformance.discover import script_header
 from isogloss_conformance.session import Session
 
@@ -48,16 +49,23 @@ def head_of(client: Client, method: str, target: str, headers: Mapping[str, str]
 
 
 def read_answer(connection: socket.socket, started: float) -> Answer:
-    """What comes back over a bare connection."""
+    """What comes back over a bare connection, within its timeout as a whole."""
+    deadline = Deadline(connection)
     try:
-        response = HTTPResponse(connection)
-        response.begin()
-        content = response.read()
+        with limited(deadline, connection.gettimeout() or 0):
+            response = HTTPResponse(connection)
+            response.begin()
+            content = response.read(LARGEST_ANSWER)
+        trouble = None
     except (OSError, HTTPException) as error:
-        waited = time.perf_counter() - started
-        return Answer(0, {}, b"", waited, f"no answer: {type(error).__name__}: {error}")
+        trouble = f"{type(error).__name__}: {error}"
+    waited = time.perf_counter() - started
+    if deadline.passed:  # what was read until then ends where the connection was cut
+        trouble = "timed out"
+    if trouble is not None:
+        return Answer(0, {}, b"", waited, f"no answer: {trouble}")
     headers = {name.lower(): value for name, value in response.getheaders()}
-    return Answer(response.status, headers, content, time.perf_counter() - started)
+    return Answer(response.status, headers, content, waited)
 
 
 def slow_request(client: Client, request: Request, patience: float) -> Answer:

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from isogloss_conformance.completeness import Completeness
 from isogloss_conformance.results import Result, Status
@@ -88,7 +87,7 @@ def header(session: Session, options: Mapping[str, Json]) -> Header:
     return Header(
         dialect=session.dialect,
         document=digest(session.document),
-        base_url=_without_user(session.client.base_url),
+        base_url=session.client.base_url,
         model=facts.model,
         software=facts.software,
         context_length=facts.context_length,
@@ -103,11 +102,6 @@ def digest(document: Mapping[str, Json]) -> str:
     """SHA-256 of a document's canonical JSON."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def _without_user(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def write(report: Report, path: Path) -> None:

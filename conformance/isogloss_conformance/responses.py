@@ -41,12 +41,18 @@ class ResponseValidator:
         An undeclared status is wrong, and so is an undeclared content type.
         """
         content_type = answer.headers.get("content-type", "")
-        if content_type.startswith("text/event-stream") or len(answer.content) > LARGEST_VALIDATED:
+        if answer.packing is not None:
+            return [Departure(("packed",), f"the answer is {answer.described()}")]
+        if content_type.startswith("text/event-stream"):
             return []
+        if len(answer.content) > LARGEST_VALIDATED:
+            return [] if isinstance(answer.json, dict) else [Departure(("large",), _worded("it is no JSON object"))]
         try:
             self._openapi.validate_response(_Request(method.lower(), path), _Response(answer))
         except OpenAPIError as error:
             return list(_departures(error))
+        except (ValueError, RecursionError) as error:  # of bytes that are no UTF-8, numbers and nesting without end
+            return [Departure(("unreadable",), _worded(f"it cannot be read ({type(error).__name__})"))]
         return []
 
 
@@ -61,8 +67,15 @@ def _departures(error: BaseException) -> Iterator[Departure]:
             (place, str(detail.validator), named), _worded(f"{'/'.join(map(str, steps))}: {detail.message:.200}")
         )
     if not details:
-        text = f"{error.__cause__ or error}"[:300]
+        text = _text(error.__cause__ or error)
         yield Departure((text,), _worded(text))
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)[:300]
+    except UnicodeDecodeError:  # openapi-core wants to show bytes that are no UTF-8
+        return type(error).__name__
 
 
 def _worded(reason: str) -> str:

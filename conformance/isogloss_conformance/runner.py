@@ -76,10 +76,16 @@ class Runner:
                 yield from pool.map(Check.run, checks)
 
     def _marked(self, result: Result) -> Result:
-        """The same result, with the reason if it is a known deviation."""
-        if result.status is not Status.FAIL or result.id not in self._known:
-            return result
-        return replace(result, deviation=self._known[result.id])
+        """The same result without secrets, which servers repeat; with the reason if it is a known deviation."""
+        redacted = self._session.client.redacted
+        known = self._known.get(result.id, "") if result.status is Status.FAIL else ""
+        return replace(
+            result,
+            expected=redacted(result.expected),
+            got=redacted(result.got),
+            curl=redacted(result.curl),
+            deviation=known,
+        )
 
     def _is_wanted(self, check: Check) -> bool:
         steps = self._session.options.steps

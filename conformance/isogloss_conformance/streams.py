@@ -15,6 +15,7 @@ from isogloss_conformance.checks import Check
 from isogloss_conformance.events import Recording
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecaster
+from isogloss_conformance.oracle import Expected, difference
 from isogloss_conformance.results import Outcome, Status
 from isogloss_conformance.session import Session
 from isogloss_conformance.streamer import TOKENS, Streamer
@@ -133,8 +134,8 @@ class StreamsStep:
             return wrong
         told = recording.chunks(self._streamer.terminator)[-1]
         fault = self._session.faults.render(Fault("engine_failure"), request_hex="0" * 32)
-        names = fault.body.keys() if isinstance(fault.body, dict) else set()
-        return None if names <= told.keys() else f"the error event is not the dialect's: {told}"
+        wrong = difference(Expected(Fault("engine_failure"), fault), fault.status, told)
+        return f"the error event is not the dialect's: {wrong}" if wrong else None
 
     def _characters(self) -> Outcome:
         if not self._session.facts.scripted:

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,7 +17,7 @@ from isogloss_spec.document import Operation
 from isogloss_spec.faults import Fault
 
 from isogloss_conformance.checks import Check
-from isogloss_conformance.client import Answer, Request, post
+from isogloss_conformance.client import NOT_ASKED, Answer, Request, post
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecaster
 from isogloss_conformance.patience import head, head_of, open_socket, read_answer
@@ -45,6 +46,7 @@ class TransportStep:
         self._forecaster = Forecaster(session)
         self._body: dict[str, Json] = {**session.minimal, "max_tokens": 4, "temperature": 0}
         self._raw = json.dumps(self._body).encode()
+        self._patience = min(PATIENCE_S, self._client.timeout)
 
     def checks(self) -> list[Check]:
         """All ways."""
@@ -73,8 +75,10 @@ class TransportStep:
     def _sent(self, *pieces: bytes, pause: float = 0.0) -> Answer:
         """What comes back for raw bytes on a connection of their own."""
         started = time.perf_counter()
+        if self._client.gave_up:
+            return Answer(0, {}, b"", 0.0, NOT_ASKED)
         try:
-            with open_socket(self._client, PATIENCE_S) as connection:
+            with open_socket(self._client, self._patience) as connection:
                 for piece in pieces:
                     connection.sendall(piece)
                     time.sleep(pause)
@@ -131,31 +135,39 @@ class TransportStep:
         request = self._request()
         raw = head(self._client, request, len(self._raw)) + self._raw
         started = time.perf_counter()
-        with open_socket(self._client, PATIENCE_S) as connection:
-            outcomes = []
-            for _ in range(2):
+        with open_socket(self._client, self._patience) as connection:
+            connection.sendall(raw)
+            first = self._accepted(read_answer(connection, started))
+            if first.status is not Status.PASS:
+                return first
+            with suppress(OSError):  # it is closed: the answer, which does not come, says so
                 connection.sendall(raw)
-                outcomes.append(self._accepted(read_answer(connection, started)))
-        return heaviest(outcomes)
+            second = read_answer(connection, started)
+        if second.trouble is not None:
+            return Outcome(Status.FAIL, "a second answer", second.trouble, self._client.curl(request))
+        return self._accepted(second)
 
     def _slash(self) -> Outcome:
         request = post(self._session.main.path + "/", self._body)
         return self._exchange.refused(request, Operation("nowhere", "post", request.path, {}), Fault("not_found"))
 
     def _parallel(self) -> Outcome:
-        request = self._request()
-        first = self._client.send(request)
+        """Different calls, so that answers which change hands are noticed."""
+        requests = [
+            post(self._session.main.path, {**self._body, "max_tokens": 1 + number % 4}) for number in range(CALLS)
+        ]
+        alone = [self._client.send(request) for request in requests]
         with ThreadPoolExecutor(CALLS) as pool:
-            answers = list(pool.map(self._client.send, [request] * CALLS))
-        if lost := _lost([first, *answers]):
+            together = list(pool.map(self._client.send, requests))
+        if lost := _lost([*alone, *together]):
             return lost
-        alone = _choices(first)
-        others = [answer.described() for answer in answers if _choices(answer) != alone]
-        ids = {answer.json.get("id") for answer in answers if isinstance(answer.json, dict)}
-        curl = self._client.curl(request)
-        if alone is None or others:
-            return Outcome(Status.FAIL, f"{CALLS} times {alone}", others[0] if others else "no completion", curl)
+        for request, before, answer in zip(requests, alone, together, strict=True):
+            if _choices(before) is None or _choices(answer) != _choices(before):
+                curl = self._client.curl(request)
+                return Outcome(Status.FAIL, f"as alone, {before.described()}", answer.described(), curl)
+        ids = {answer.json.get("id") for answer in together}
         wrong = None if len(ids) == CALLS else f"{len(ids)} ids for {CALLS} calls"
+        curl = self._client.curl(requests[-1])
         return Outcome(Status.FAIL if wrong else Status.PASS, "an id for each call", wrong or "so it is", curl)
 
     def _half_body(self) -> Outcome:
@@ -171,7 +183,7 @@ class TransportStep:
     def _left(self, raw: bytes) -> Outcome:
         """Send bytes and leave, a few times; then look whether the server is well."""
         for _ in range(CALLS):
-            with open_socket(self._client, PATIENCE_S) as connection:
+            with open_socket(self._client, self._patience) as connection:
                 connection.sendall(raw)
         return self._well()
 
@@ -190,7 +202,7 @@ class TransportStep:
         """A 4xx or a closed connection; never a 200, a 5xx or silence. And the server is well."""
         answer = self._sent(raw)
         expected = "a status from 400 to 499, or a closed connection"
-        silent = answer.trouble is not None and answer.seconds >= PATIENCE_S
+        silent = answer.trouble is not None and answer.seconds >= self._patience
         if silent or (answer.trouble is None and not 400 <= answer.status < 500):
             return Outcome(Status.FAIL, expected, answer.described())
         return self._well()

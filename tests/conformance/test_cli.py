@@ -6,10 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from isogloss_conformance import cli
 from isogloss_conformance.cli import main
 from isogloss_conformance.results import Status
+from isogloss_conformance.runner import Runner
+from isogloss_conformance.session import Session
 from support.server import KEY, Server
 
 
@@ -73,12 +77,54 @@ def test_dry_run_asks_nobody(capsys: pytest.CaptureFixture[str]) -> None:
     assert "faults    extended nim/completions/fault/malformed_json" in listed
 
 
-@pytest.mark.parametrize(
-    "options", [["--set", "x"], ["--set", "x=y"], ["--header", "x"], ["--ca", "/nowhere"], []], ids=str
+WRONG_USE = (
+    ["--set", "x"],
+    ["--set", "maxIterTimes=y"],
+    ["--set", "noSuchLimit=1"],
+    ["--header", "x"],
+    ["--header", "X Y: z"],
+    ["--header", "X: ä"],
+    ["--api-key", "ä"],
+    ["--ca", "/nowhere"],
+    ["--features", "no-such-feature"],
+    ["--only", "nim/no-such-check"],
+    ["--level", "core", "--step", "transport"],
+    ["--report-dir", "/dev/null/reports"],
+    [],
 )
+
+
+@pytest.mark.parametrize("options", WRONG_USE, ids=str)
 def test_wrong_use_is_2(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--base-url", "http://127.0.0.1:9", "--dialect", "nim", *options]) == 2
     assert capsys.readouterr().err.startswith("isogloss-conformance: ")
+
+
+@pytest.mark.parametrize(
+    "option", ["--timeout=0", "--timeout=-1", "--timeout=nan", "--max-total-tokens=0", "--jobs=0", "--examples=-1"]
+)
+def test_amounts_out_of_range_are_2(option: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--base-url", "http://127.0.0.1:9", "--dialect", "nim", option])
+
+
+def test_a_replay_is_made_under_the_conditions_of_its_run(
+    scripted: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--only", "atoma/completions/n/", "--flood", "7", "--features", "suffix", "--report-dir", str(tmp_path))
+    assert run(scripted, "atoma", *options, path="nim") == 1
+    made: list[Session] = []
+
+    class Seen(Runner):
+        def __init__(self, session: Session, **others: Any) -> None:
+            made.append(session)
+            super().__init__(session, **others)
+
+    monkeypatch.setattr(cli, "Runner", Seen)
+    assert main(["replay", str(tmp_path / "atoma.jsonl"), "--flood", "9", "--set", "maxIterTimes=5"]) == 1
+    assert made[0].options.flood == 9
+    assert made[0].options.settings == {"maxIterTimes": 5}
+    assert made[0].facts.features == {"suffix"}
 
 
 def test_the_suite_runs_without_torch_and_server() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 import isogloss_api
 import pytest
-from isogloss_conformance.client import Client
+from isogloss_conformance.client import Answer, Client
 from isogloss_conformance.discover import DiscoveryError, discover
 from isogloss_conformance.session import Session
 from support.server import Server
@@ -33,11 +33,10 @@ def test_nobody_there() -> None:
         discover(isogloss_api.document("nim"), Client("http://127.0.0.1:9", timeout=2))
 
 
-@pytest.mark.parametrize("listed", [{"data": []}, {"data": "x"}, [], {"data": [1]}])
+@pytest.mark.parametrize("listed", [{"data": []}, {"data": "x"}, [], {"data": [1]}, {"data": [{"id": "\ud800"}]}])
 def test_a_list_without_models_asks_for_the_option(listed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client = Client("http://127.0.0.1:9")
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=listed))
-    monkeypatch.setattr(client, "_http", httpx.Client(transport=transport))
+    monkeypatch.setattr(client, "send", lambda request: Answer(200, {}, json.dumps(listed).encode(), 0.0))
     with pytest.raises(DiscoveryError, match="--model"):
         discover(isogloss_api.document("nim"), client)
 

@@ -29,6 +29,7 @@ class Deaf:
     """Says the same whatever it is asked."""
 
     scripted = True
+    model = "m"
     media = MEDIA
 
     def __call__(self, **fields: Any) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from isogloss_conformance.mutants.wire import Got, Mutant, Sent
 
 Json = Any
 N = "nim/completions"
+EFFECT = "nim/effects"
 
 
 def _error(name: str, killer: str, change: Callable[[Got], Got]) -> Mutant:
@@ -39,6 +41,55 @@ def _header_lost(name: str) -> Callable[[Got], Got]:
     return lambda got: replace(got, headers={key: value for key, value in got.headers.items() if key != name})
 
 
+def _usage(**changed: Callable[[dict[str, Json]], Json]) -> Callable[[Got], Got]:
+    """Counts tokens otherwise, with and without a stream alike."""
+
+    def change(got: Got) -> Got:
+        usage = got.json.get("usage") or {}
+        return got.holding({**got.json, "usage": {**usage, **{name: made(usage) for name, made in changed.items()}}})
+
+    return change
+
+
+def _choices(change: Callable[[Json, list[Json]], Json]) -> Callable[[Got], Got]:
+    """Changes each choice, given it and all of them."""
+
+    def changed(got: Got) -> Got:
+        found = got.json.get("choices") or []
+        return got.holding({**got.json, "choices": [change(choice, found) for choice in found]})
+
+    return changed
+
+
+def _improbable(choice: Json, all_choices: list[Json]) -> Json:
+    logprobs = choice.get("logprobs")
+    if not logprobs:
+        return choice
+    return {**choice, "logprobs": {**logprobs, "token_logprobs": [-9.0 for _ in logprobs["token_logprobs"]]}}
+
+
+class _Handing:
+    """Keeps the longest answer of those that are under way together, and gives it to all of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._last: Got | None = None
+
+    def request(self, sent: Sent) -> Sent:
+        with self._lock:
+            self._under_way += 1
+        return sent
+
+    def answer(self, sent: Sent, got: Got) -> Got:
+        with self._lock:
+            self._under_way -= 1
+            handed = self._last if self._under_way and self._last else got
+            self._last = got if self._under_way else None
+        body = {**handed.json, "id": got.json.get("id")}
+        return got.holding(body) if got.status == 200 and sent.method == "POST" else got
+
+
 def _status(old: int, new: int) -> Callable[[Got], Got]:
     return lambda got: replace(got, status=new) if got.status == old else got
 
@@ -47,6 +98,19 @@ def _code_as_number(got: Got) -> Got:
     return got.holding({**got.json, "error": {**got.json.get("error", {}), "code": got.status}})
 
 
+def _completion(usage: dict[str, Json]) -> Json:
+    return usage.get("completion_tokens")
+
+
+def _one_more(usage: dict[str, Json]) -> Json:
+    return usage.get("prompt_tokens", 0) + 1
+
+
+def _half(usage: dict[str, Json]) -> Json:
+    return usage.get("completion_tokens", 0) // 2
+
+
+_HANDING = _Handing()
 ANSWERS = (
     _error("errors are flat", f"{N}/n/maximum", lambda got: got.holding({"error": "Bad request."})),
     _error("errors are a bare text", f"{N}/n/maximum", lambda got: got.holding("Bad request.")),
@@ -68,5 +132,20 @@ ANSWERS = (
     _success("a member that nobody declared", "nim/smoke/completions", _member("extra", 1)),
     _success("usage is missing", "nim/smoke/completions", _without("usage")),
     _success("object is another constant", "nim/smoke/completions", _member("object", "completion")),
+    _success("the total is the completion's", f"{EFFECT}/usage_sum", _usage(total_tokens=_completion)),
+    _success("a prompt counts one too many", f"{EFFECT}/prompt_tokens", _usage(prompt_tokens=_one_more)),
+    _success("one choice is counted", f"{EFFECT}/completion_tokens", _usage(completion_tokens=_half)),
+    _success("all ends are stops", f"{EFFECT}/length", _choices(lambda choice, _: {**choice, "finish_reason": "stop"})),
+    _success(
+        "all ends are stops",
+        "atoma/effects/forced_length",
+        _choices(lambda choice, _: {**choice, "finish_reason": "stop"}),
+    ),
+    _success("another model answers", f"{EFFECT}/model", _member("model", "other")),
+    _success(
+        "all choices say the same", f"{EFFECT}/n", _choices(lambda choice, all_: {**choice, "text": all_[0]["text"]})
+    ),
+    _success("log probabilities are made up", f"{EFFECT}/logprobs", _choices(_improbable)),
+    Mutant("answers change hands", "nim/transport/parallel", _HANDING.request, _HANDING.answer),
     _success("all completions have one id", "nim/transport/parallel", _member("id", "cmpl-" + "0" * 32)),
 )

@@ -22,6 +22,18 @@ def _ignores(field: str, killer: str) -> Mutant:
     return Mutant(f"ignores {field}", killer, lambda sent: sent.having(**{field: ...}) if field in sent.json else sent)
 
 
+def _first_of(field: str, killer: str) -> Mutant:
+    """Takes a list and reads no further than its first text."""
+
+    def request(sent: Sent) -> Sent:
+        value = sent.json.get(field)
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            return sent
+        return sent.having(**{field: value[:1]})
+
+    return Mutant(f"reads the first of {field}", killer, request)
+
+
 def _reads(name: str, killer: str, field: str, wrong: Json, as_: Json) -> Mutant:
     """Reads one value of a field as another."""
 
@@ -173,6 +185,14 @@ REQUESTS = (
     _ignores("return_tokens_as_token_ids", f"{EFFECT}/token_ids"),
     _ignores("guided_choice", f"{EFFECT}/guided_choice"),
     _ignores("guided_regex", f"{EFFECT}/guided_regex"),
+    _ignores("guided_json", f"{EFFECT}/guided_json"),
+    _ignores("guided_grammar", f"{EFFECT}/guided_grammar"),
+    _ignores("nvext", f"{EFFECT}/nvext"),
+    _ignores("min_tokens", f"{EFFECT}/min_tokens"),
+    _ignores("ignore_eos", f"{EFFECT}/ignore_eos"),
+    _ignores("stop_token_ids", "acs/effects/stop_token_ids"),
+    _first_of("stop", f"{EFFECT}/stop"),
+    _first_of("prompt", f"{EFFECT}/prompts"),
 )
 
 

@@ -71,6 +71,10 @@ def _no_error(memory: Memory, chunk: Chunk) -> Chunk | None:
     return None if "choices" not in chunk else chunk
 
 
+def _other_error(memory: Memory, chunk: Chunk) -> Chunk | None:
+    return chunk if "choices" in chunk else {**chunk, "type": "Oops"}
+
+
 def _falling(choice: Chunk) -> Chunk:
     logprobs = choice.get("logprobs")
     if not logprobs:
@@ -119,6 +123,7 @@ STREAMS = (
     each("offsets fall", f"{S}/logprobs", _choices(_falling)),
     each("log probabilities are dropped", f"{S}/logprobs", _choices(lambda choice: {**choice, "logprobs": None})),
     each("a late error is dropped", f"{S}/late_error", _no_error),
+    each("a late error has another type", f"{S}/late_error", _other_error),
     each(
         "half characters leave",
         f"{S}/characters",
