@@ -78,8 +78,8 @@ class FaultTable:
             "loc": ["body", *fault.path],
             "keyword": fault.keyword or fault.name,
         }
-        if "reasons" in entry:
-            values["reason"] = entry["reasons"].get(values.get("reason"), "it is of no use")
+        if "reasons" in entry and "reason" in values:
+            values["reason"] = entry["reasons"][values["reason"]]
         values["message"] = fill(_template(entry, fault), values)
         headers = {name: str(fill(text, values)) for name, text in entry.get("headers", {}).items()}
         return ErrorAnswer(entry["status"], fill(self._bodies[entry["body"]], values), headers)

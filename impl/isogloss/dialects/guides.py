@@ -10,14 +10,7 @@ from typing import Literal
 from isogloss_spec.faults import Fault
 from typing_extensions import ReadOnly, TypedDict
 
-from isogloss.engine.api import Guide, GuideError, GuideFlaw
-
-_REASONS: Mapping[GuideFlaw, str] = {
-    "invalid": "it is not valid",
-    "unsupported": "it uses something that is not supported",
-    "unsatisfiable": "no text can follow it",
-    "too_complex": "it is too complex",
-}
+from isogloss.engine.api import Guide, GuideError
 
 
 class GuidedFields(TypedDict):
@@ -64,7 +57,7 @@ class Guided:
     guide: Guide
     param: str
     fault: str
-    """The dialect's fault for a guide that cannot be followed; its template may name `param` and `reason`."""
+    """The dialect's fault for a guide that cannot be followed; its `reasons` have a text for each GuideFlaw."""
 
     def refusal(self, error: GuideError) -> Fault:
         """The fault for what the engine says about the guide."""
@@ -73,7 +66,7 @@ class Guided:
 
 def refusal(param: str, fault: str, error: GuideError) -> Fault:
     """The fault for a guide that cannot be followed, which came from this field."""
-    return Fault(fault, param=param, values={"reason": _REASONS[error.flaw]})
+    return Fault(fault, param=param, values={"reason": error.flaw})
 
 
 def guided_fields(fields: GuidedFields, fault: str, *, below: str = "", whitespace: str | None = None) -> Guided | None:

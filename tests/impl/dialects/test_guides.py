@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 from isogloss.dialects.guides import guided_fields, response_format
 from isogloss.dialects.nim import _guided
-from isogloss.engine.api import Guide, GuideError
+from isogloss.engine.api import Guide, GuideError, GuideFlaw
+from isogloss_api import document
+from isogloss_spec.faults import FaultTable
 
 NONE = {"guided_json": None, "guided_regex": None, "guided_choice": None, "guided_grammar": None}
 FREE = {**NONE, "guided_whitespace_pattern": None, "response_format": None, "nvext": None}
@@ -45,12 +48,21 @@ def test_nim_takes_a_guide_from_each_place() -> None:
     assert _guided({**FREE, "nvext": {**NONE, "guided_regex": "a"}}).param == "nvext.guided_regex"
 
 
+@pytest.mark.parametrize("dialect", ["nim", "mindie"])
+@pytest.mark.parametrize("flaw", get_args(GuideFlaw))
+def test_a_document_has_a_text_for_each_flaw(dialect: str, flaw: GuideFlaw) -> None:
+    guided = guided_fields({**NONE, "guided_json": {}}, f"{dialect}.guide_invalid")
+    found = document(dialect)
+    answer = FaultTable(found).render(guided.refusal(GuideError(flaw)), request_id="r")
+    assert found["x-faults"][guided.fault]["reasons"][flaw] in json.dumps(answer.body)
+
+
 def test_a_refusal_names_the_field_and_a_reason_of_ours() -> None:
     guided = guided_fields({**NONE, "guided_json": {}}, "nim.guide_invalid")
     fault = guided.refusal(GuideError("unsatisfiable"))
     assert (fault.name, fault.param, fault.values) == (
         "nim.guide_invalid",
         "guided_json",
-        {"reason": "no text can follow it"},
+        {"reason": "unsatisfiable"},
     )
     assert guided.refusal(GuideError("invalid", whitespace=True)).param == "guided_whitespace_pattern"

@@ -182,7 +182,7 @@ class EngineCore:
                 # What a tower may raise is not written down.
                 log.exception("the media of a request could not be computed")
                 self.fail([job], EngineFailure("the media could not be computed"))
-        plan.work = [work for work in plan.work if work.choice.job in self._jobs]
+                plan.work = [rest for rest in plan.work if rest.choice.job is not job]
 
     def _advance(self, plan: StepPlan, logits: torch.Tensor) -> tuple[list[Choice], list[int]]:
         """Choices that get a token now, most urgent first, and their rows of logits."""
