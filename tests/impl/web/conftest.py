@@ -119,6 +119,10 @@ class FakeNim:
         await asyncio.sleep(0.2)
         yield {"number": 1}
 
+    async def _silent(self) -> AsyncIterator[Any]:
+        yield {"number": 0}
+        await asyncio.sleep(60)
+
     async def _endless(self) -> AsyncIterator[Any]:
         while not self.release.is_set():
             yield {"number": 0}

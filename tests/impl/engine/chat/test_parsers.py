@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from isogloss.engine.chat import (
     TOOL_FORMATS,
@@ -19,6 +18,7 @@ from isogloss.engine.chat import (
     Piece,
     joined,
 )
+from support.growth import grows_linearly
 
 PARAMETERS = {
     "type": "object",
@@ -111,6 +111,7 @@ def test_what_is_written_is_read(name: str) -> None:
     def law(calls: list[tuple[str, dict[str, object]]], before: str) -> None:
         if name == "llama3":  # calls stand at the start
             before = ""
+        assume(name != "qwen3_coder" or "</parameter>" not in json.dumps(calls))  # it has no way to escape its tags
         text = TOOL_FORMATS[name].write([FunctionCall(n, json.dumps(a)) for n, a in calls])
         pieces = parsed(name, [before + text])
         assert content(pieces) == before
@@ -166,26 +167,30 @@ def test_a_call_starts_before_it_ends(name: str) -> None:
     assert early[0] == CallStarted(0, "get_weather")
 
 
-def hostile(name: str) -> list[str]:
+def hostile(name: str, size: int) -> list[str]:
     call = TOOL_FORMATS[name].write([FunctionCall("get_weather", '{"days": 3}')])
     begun = call[: call.index("3")]
     ends = ["<", "{", "[", " ", "\n", '"', "\\", "-", "1+", "(", "not ", "a", "'", "</", "lambda:", "{1:", "a.", "0"]
     return [
-        *(end * (100_000 // len(end)) for end in ends),
-        *(begun + end * (100_000 // len(end)) + call for end in ends),
-        *(marker * (100_000 // len(marker)) for marker in TOOL_FORMATS[name].markers),
-        call * (100_000 // len(call)),
-        begun * (100_000 // len(begun)),
+        *(end * (size // len(end)) for end in ends),
+        *(begun + end * (size // len(end)) + call for end in ends),
+        *(marker * (size // len(marker)) for marker in TOOL_FORMATS[name].markers),
+        call * (size // len(call)),
+        begun * (size // len(begun)),
     ]
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_hostile_texts_cost_little(name: str) -> None:
-    texts = hostile(name)
-    for text, step in [*((text, len(text)) for text in texts), *((text[:20_000], 7) for text in texts)]:
-        begun = time.thread_time()
-        parsed(name, [text[i : i + step] for i in range(0, len(text), step)])
-        assert time.thread_time() - begun < 1.0, (text[:60], step)
+@pytest.mark.parametrize(("step", "size"), [(None, 200_000), (7, 40_000)])
+def test_hostile_texts_cost_no_more_than_their_length(name: str, step: int | None, size: int) -> None:
+    texts = {size: hostile(name, size) for size in (size // 10, size)}
+    for number, text in enumerate(texts[size]):
+
+        def work(size: int, number: int = number) -> None:
+            text = texts[size][number]
+            parsed(name, [text] if step is None else [text[i : i + step] for i in range(0, len(text), step)])
+
+        assert grows_linearly(work, size // 10, size), text[:60]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import time
 
 import pytest
 from isogloss.engine.api import EngineFailure, EngineOverloaded, Guide, GuideError
@@ -16,6 +15,15 @@ from isogloss.engine.scripted.vocabulary import guide_vocabulary
 GOOD = Guide("regex", "a+")
 EXPLOSIVE = Guide("regex", "(a{1000}){1000}")
 CRASHING = Guide("grammar", "start: r0\n" + "\n".join(f'r{i}: "a" r{i + 1}' for i in range(9000)) + '\nr9000: "b"\n')
+
+
+@pytest.fixture
+def compiled(compiler, monkeypatch: pytest.MonkeyPatch) -> list[Guide]:
+    """The guides that a worker was asked about."""
+    asked: list[Guide] = []
+    compile = compiler._compile
+    monkeypatch.setattr(compiler, "_compile", lambda guide: (asked.append(guide), compile(guide))[1])
+    return asked
 
 
 def schema(text: object) -> Guide:
@@ -59,13 +67,11 @@ def schema(text: object) -> Guide:
         (schema({"x-guidance": {"lenient": True}, "type": "array", "uniqueItems": True}), "unsupported"),
     ],
 )
-async def test_a_flaw_is_told_quickly(compiler, guide: Guide, flaw: str) -> None:
+async def test_a_flaw_is_told(compiler, guide: Guide, flaw: str) -> None:
     await compiler.ready(GOOD)  # the worker has started
-    begun = time.perf_counter()
     with pytest.raises(GuideError) as caught:
-        await compiler.ready(guide)
+        await asyncio.wait_for(compiler.ready(guide), 30)
     assert caught.value.flaw == flaw
-    assert time.perf_counter() - begun < 3
 
 
 async def test_a_flaw_in_the_whitespace_is_told_apart(compiler) -> None:
@@ -79,11 +85,9 @@ async def test_hostile_guides_hurt_nobody(compiler, guide: Guide) -> None:
     hostile = asyncio.create_task(compiler.ready(guide))
     await asyncio.sleep(0.05)
     good = Guide("regex", f"{guide.kind}+")
-    begun = time.perf_counter()
-    await asyncio.wait_for(compiler.ready(good), 5)
+    assert await asyncio.wait_for(compiler.ready(good), 60)
     with pytest.raises(GuideError, match="too_complex"):
-        await hostile
-    assert time.perf_counter() - begun < 5
+        await asyncio.wait_for(hostile, 60)
 
 
 async def test_time_is_bounded() -> None:
@@ -100,16 +104,14 @@ async def test_size_is_bounded(compiler) -> None:
         await compiler.ready(Guide("choice", choices=("a" * 70_000,) * 4))
 
 
-async def test_equal_guides_are_compiled_once(compiler) -> None:
+async def test_equal_guides_are_compiled_once(compiler, compiled) -> None:
     same = [Guide("regex", "once+") for _ in range(3)]
     found = await asyncio.gather(*map(compiler.ready, same))
     assert found[0].start is found[1].start is found[2].start
-    with pytest.raises(GuideError):
-        await compiler.ready(Guide("regex", "once("))
-    begun = time.perf_counter()
-    with pytest.raises(GuideError):
-        await compiler.ready(Guide("regex", "once("))
-    assert time.perf_counter() - begun < 0.1
+    for _ in range(2):
+        with pytest.raises(GuideError):
+            await compiler.ready(Guide("regex", "once("))
+    assert [guide.text for guide in compiled] == ["once+", "once("]
 
 
 @pytest.mark.parametrize("limits", [CompilerLimits(cached_text=4, workers=1), CompilerLimits(cached=2, workers=1)])
@@ -187,17 +189,14 @@ async def test_a_flood_of_explosive_guides_is_shed_and_forgotten_when_its_caller
         for task in flood:
             task.cancel()
         await asyncio.gather(*flood, return_exceptions=True)
-        begun = time.perf_counter()
-        assert await compiler.ready(Guide("regex", "z[a-f]{3}"))
-        assert time.perf_counter() - begun < 8
+        # The flood would take more than a minute.
+        assert await asyncio.wait_for(compiler.ready(Guide("regex", "z[a-f]{3}")), 30)
     finally:
         compiler.close()
 
 
-async def test_an_explosive_guide_is_remembered(compiler) -> None:
-    with pytest.raises(GuideError):
-        await compiler.ready(explosive(99))
-    begun = time.perf_counter()
-    with pytest.raises(GuideError):
-        await compiler.ready(explosive(99))
-    assert time.perf_counter() - begun < 0.1
+async def test_an_explosive_guide_is_remembered(compiler, compiled) -> None:
+    for _ in range(2):
+        with pytest.raises(GuideError):
+            await compiler.ready(explosive(99))
+    assert compiled == [explosive(99)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from isogloss.engine.api import ChatTemplateError
 from isogloss.engine.scripted.vocabulary import ByteTokenizer
@@ -84,9 +82,7 @@ def test_arguments_reach_a_template_that_knows_them():
 def test_nothing_else_of_a_clients_gets_through(arguments):
     """Not even where the template speaks of it."""
     template = PLAIN + "{# " + " ".join(arguments) + " #}"
-    started = time.perf_counter()
     assert rendered(template, **arguments) == rendered(PLAIN)
-    assert time.perf_counter() - started < 1
 
 
 def test_names_that_the_template_never_says_cost_nothing():
