@@ -118,6 +118,9 @@ class Guide:
     """For JSON: a pattern for the blanks between its parts; "" for none, None for the engine's own."""
     parts: tuple[Guide, ...] = ()
     """The guides inside a `composite`, none of them composite."""
+    yields: bool = False
+    """Where the text may end, a token that the guide forbids counts as its end: it is not pushed into what may follow.
+    Without, the forbidden tokens' probability goes to all allowed ones alike."""
 
 
 @dataclass(frozen=True, slots=True)

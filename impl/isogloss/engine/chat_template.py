@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from jinja2 import TemplateSyntaxError
+from jinja2 import TemplateError, TemplateSyntaxError
 
 from isogloss.engine.api import ChatTemplateError
 from isogloss.engine.chat.tools.base import ToolFormat
-from isogloss.engine.tool_turns import ToolTurns, role_of_results
+from isogloss.engine.tool_turns import ToolTurns, calls_of, one_call_a_turn, role_of_results, with_names
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -40,7 +40,8 @@ class ChatTemplate:
         self._names = _argument_names(tokenizer, words)
         self._turns: ToolTurns | None = None
         if tool_format is not None and "tools" not in words:
-            self._turns = ToolTurns(tool_format, role_of_results(lambda turns: self._apply(turns, (), {})))
+            role = role_of_results(lambda turns: self._apply(turns, (), {}), tool_format.result_role)
+            self._turns = ToolTurns(tool_format, role)
 
     def render(
         self,
@@ -71,7 +72,17 @@ class ChatTemplate:
     ) -> str:
         if self._turns is not None:
             return self._apply([dict(turn) for turn in self._turns.of(messages, tools)], (), arguments)
-        return self._apply([_with_parsed_arguments(message) for message in messages], tools, arguments)
+        turns = with_names(messages)
+        try:
+            return self._apply([*map(_with_parsed_arguments, turns)], tools, arguments)
+        except TypeError:
+            # Some templates join the arguments of calls to their text and take no mapping.
+            return self._apply(turns, tools, arguments)
+        except TemplateError:
+            # Some take no turn with several calls.
+            if not any(len(calls_of(turn)) > 1 for turn in turns):
+                raise
+            return self._apply([*map(_with_parsed_arguments, one_call_a_turn(turns))], tools, arguments)
 
     def _apply(
         self, conversation: list[dict[str, Any]], tools: Sequence[Mapping[str, object]], arguments: dict[str, Any]
@@ -115,7 +126,7 @@ def _checked(value: object) -> object:
 
 def _with_parsed_arguments(message: Mapping[str, object]) -> dict[str, Any]:
     """A message for templates, which write the arguments of calls themselves and so want them as a mapping."""
-    calls = cast("Sequence[Mapping[str, Any]]", message.get("tool_calls") or ())
+    calls = calls_of(message)
     if not calls:
         return dict(message)
     return {**message, "tool_calls": [{**call, "function": _parsed_function(call["function"])} for call in calls]}

@@ -1,10 +1,10 @@
 """Fill-in-the-middle: prompts that ask for the text between two others, for models trained on it.
 
-Such a model is known by special tokens in its vocabulary. All families that are known put what comes before first:
+Such a model is known by special tokens in its vocabulary. All families below put what comes before first:
 
     start, text before, hole, text after, end
 
-and then generate what belongs into the hole.
+and then generate what belongs into the hole. Codestral, which puts it last, is not among them.
 """
 
 from __future__ import annotations
@@ -31,17 +31,20 @@ class InfillFormat:
 
 
 FORMATS = (
-    # Qwen2.5-Coder ends with the first two, CodeGemma with the last.
+    # Qwen2.5-Coder ends with the first three, CodeGemma with the last.
     InfillFormat(
         "<|fim_prefix|>",
         "<|fim_suffix|>",
         "<|fim_middle|>",
-        ("<|fim_pad|>", "<|file_sep|>", "<|file_separator|>"),
+        ("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|file_separator|>"),
     ),
     # StarCoder, StarCoder2, Granite Code
-    InfillFormat("<fim_prefix>", "<fim_suffix>", "<fim_middle>", ("<fim_pad>", "<file_sep>")),
+    InfillFormat(
+        *("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+        ("<fim_pad>", "<file_sep>", "<repo_name>", "<reponame>", "<filename>"),
+    ),
     # SantaCoder
-    InfillFormat("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
+    InfillFormat("<fim-prefix>", "<fim-suffix>", "<fim-middle>", ("<fim-pad>",)),
     # DeepSeek-Coder
     InfillFormat("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # noqa: RUF001 - its own spelling
     # Code Llama

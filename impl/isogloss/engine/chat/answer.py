@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from isogloss.engine.chat.calls import Content, Piece, Reasoning, joined
+import json
+from dataclasses import replace
+
+from isogloss.engine.chat.calls import CallArguments, CallStarted, Content, Piece, Reasoning, joined
 from isogloss.engine.chat.reasoning import ReasoningFormat
 from isogloss.engine.chat.source import Markers, Read, Source
 from isogloss.engine.chat.tools.base import ToolParser
@@ -14,12 +17,14 @@ class AnswerParser:
     """Takes an answer apart as its text arrives: first the thought, then text and calls.
 
     Line ends around the thought are dropped. A thought that is never closed is all there is, line ends behind it
-    included: a stop text may have ended it. Marks of thoughts that come later are ordinary text.
+    included: a stop text may have ended it. Marks of thoughts that come later are ordinary text. Calls in a thought are
+    drafts, but for whole ones at the end of one that is never closed: some models forget to.
     """
 
     def __init__(self, reasoning: ReasoningFormat | None, tools: ToolParser | None, *, inside: bool = False) -> None:
         self._tools = tools
         self._thought = None if reasoning is None else _Thought(reasoning, inside)
+        self._thoughts: list[str] = []
 
     @property
     def thinking(self) -> bool:
@@ -33,15 +38,40 @@ class AnswerParser:
     def end(self) -> list[Piece]:
         """What is left at the end of the answer."""
         pieces = self._parted("", last=True)
-        return pieces if self._tools is None else joined([*pieces, *self._tools.end()])
+        if self._tools is None:
+            return pieces
+        rest = _calls_at_end(self._tools, "".join(self._thoughts)) if self.thinking else self._tools.end()
+        return joined([*pieces, *rest])
 
     def _parted(self, text: str, *, last: bool) -> list[Piece]:
         pieces: list[Piece] = []
         if self._thought is not None:
             thought, text = self._thought.read(text, last=last)
             pieces.append(Reasoning(thought))
+            self._thoughts.append(thought)
         pieces += [Content(text)] if self._tools is None else self._tools.push(text)
         return joined(pieces)
+
+
+def _calls_at_end(tools: ToolParser, text: str) -> list[Piece]:
+    """The calls with which a text ends, if all of them are whole."""
+    calls: list[CallStarted | CallArguments] = []
+    for piece in joined([*tools.push(text), *tools.end()]):
+        if isinstance(piece, CallStarted | CallArguments):
+            calls.append(piece)
+        else:
+            calls.clear()
+    if not all(_is_json(piece.text) for piece in calls if isinstance(piece, CallArguments)):
+        return []
+    return [replace(piece, index=piece.index - calls[0].index) for piece in calls]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class _Thought:

@@ -67,10 +67,10 @@ class Builder:
         """Any text up to the first such marker, and the marker."""
         return f"@until{self._markers.setdefault(marker, len(self._markers))}"
 
-    def guide(self, start: str) -> Guide:
+    def guide(self, start: str, *, yields: bool = False) -> Guide:
         """The guide whose text is this expression."""
         text = "\n".join([f"start: {start}", *self._rules])
-        return Guide("composite", text, choices=tuple(self._markers), parts=tuple(self._parts))
+        return Guide("composite", text, choices=tuple(self._markers), parts=tuple(self._parts), yields=yields)
 
     def _named(self, prefix: str, expression: str) -> str:
         name = f"{prefix}{len(self._rules)}"
@@ -78,12 +78,16 @@ class Builder:
         return name
 
 
-def repeated(expression: str, between: str, at_least: int, at_most: int | None) -> str:
-    """So many in a row, at least one, with something between each two."""
+def repeated(expression: str, between: str, at_least: int, at_most: int | None, *, blank: str = "") -> str:
+    """So many in a row, at least one, with something between each two, and in front of that a blank.
+
+    The blank may follow the last one too: a model that writes it has not said yet that another one comes.
+    """
     if at_most == 1:
         return expression
     more = "" if at_most is None else at_most - 1
-    return f"{expression} ({between} {expression}){{{max(at_least, 1) - 1},{more}}}"
+    row = f"{expression} ({blank} {between} {expression}){{{max(at_least, 1) - 1},{more}}}"
+    return f"{row} {blank}?" if blank else row
 
 
 def one_of(expressions: Sequence[str]) -> str:

@@ -41,7 +41,9 @@ def call_guide(
     else:
         call = format.calls(build, functions, at_least=1, at_most=None, strict_only=strict_only)
         answer = _free(build, format, call, "" if reasoning is None or inside else reasoning.start)
-    return build.guide(answer if reasoning is None else _thought_first(build, answer, reasoning, inside))
+    whole = answer if reasoning is None else _thought_first(build, answer, reasoning, inside)
+    # After the calls that it must make, a model that turns to prose wants no further one.
+    return build.guide(whole, yields=at_least > 0)
 
 
 def after_reasoning(guide: Guide, reasoning: ReasoningFormat, inside: bool) -> Guide:

@@ -113,10 +113,22 @@ class _ValueReader:
         self._sink(text)
 
 
+def _object_of(written: str) -> str:
+    """The object that a value stands for, as text: one that is written as a text, or an empty one for null."""
+    if written == "null":
+        return "{}"
+    try:
+        text = json.loads(written, strict=False)
+        return text if isinstance(text, str) and isinstance(json.loads(text), dict) else written
+    except (ValueError, RecursionError):
+        return written
+
+
 class CallReader:
     """Reads a call that is written as one object: `{"name": …, "arguments": {…}}`, with `parameters` as well.
 
-    `start` is told the name and says whether it is known; `argue` gets the arguments as they arrive.
+    `start` is told the name and says whether it is known; `argue` gets the arguments as they arrive. Arguments that
+    are written as a text, or as null, are the object that they stand for.
     """
 
     __slots__ = ("_argue", "_argued", "_early", "_longest", "_source", "_start", "_started", "closed")
@@ -169,10 +181,19 @@ class CallReader:
             return (yield from self._name())
         if key in _ARGUMENTS and not self._argued:
             self._argued = True
-            yield from read_value(self._source, self._argue if self._started else self._early.append)
+            yield from self._arguments(self._argue if self._started else self._early.append)
         else:
             yield from read_value(self._source, ignore)
         return True
+
+    def _arguments(self, sink: Sink) -> Read[None]:
+        if (yield from self._source.peek()) == "{":
+            yield from read_value(self._source, sink)
+            return
+        parts: list[str] = []
+        yield from read_value(self._source, parts.append)
+        if parts:
+            sink(_object_of("".join(parts)))
 
     def _name(self) -> Read[bool]:
         name = yield from read_name(self._source, self._longest)

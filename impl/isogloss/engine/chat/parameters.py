@@ -18,6 +18,19 @@ _OPEN = frozenset(
 _MAPS = ("properties", "patternProperties", "$defs", "definitions")
 _LISTS = ("prefixItems", "anyOf", "oneOf")
 _SINGLE = ("items", "additionalProperties")
+_CHOICES = ("anyOf", "oneOf")
+_PICKED = frozenset(("enum", "const"))
+_MOST_STEPS = 8
+"""Schemas inside each other that are looked into."""
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (type(None), "null"),
+    ((list, tuple), "array"),
+    (object, "object"),
+)
 _NO_OBJECTS = ("array", "boolean", "integer", "null", "number", "string")
 
 
@@ -83,8 +96,8 @@ class Argument:
 
     @property
     def is_text(self) -> bool:
-        """Whether it takes texts alone."""
-        return _is_text(self.schema)
+        """Whether it takes texts alone, or any text and null."""
+        return _is_text(self.schema) or _is_optional_text(self.schema)
 
 
 def arguments_of(function: Function, writable: Callable[[str], bool]) -> list[Argument] | None:
@@ -136,6 +149,53 @@ def takes_text(function: Function, name: str) -> bool:
 
 def _is_text(schema: Mapping[str, object]) -> bool:
     return schema.get("type") == "string" or ("type" not in schema and bool(_texts(schema)))
+
+
+def _is_optional_text(schema: Mapping[str, object]) -> bool:
+    """Whether a schema says no more than that it takes texts and null."""
+    choices = next((schema[key] for key in _CHOICES if key in schema), None)
+    told = choices if isinstance(choices, list) else [{"type": schema.get("type")}]
+    kinds = [choice.get("type") for choice in told if isinstance(choice, dict) and not _PICKED & choice.keys()]
+    return not _PICKED & schema.keys() and kinds in (["string", "null"], ["null", "string"], [["string", "null"]])
+
+
+def kinds_of(function: Function, name: str) -> frozenset[str]:
+    """The types of JSON that an argument of a function takes, as far as the schema tells; none if it does not tell."""
+    whole = function.parameters or {}
+    known = whole.get("properties")
+    schema = known.get(name) if isinstance(known, Mapping) else None
+    return _kinds(schema, whole, _MOST_STEPS) or frozenset()
+
+
+def _kinds(schema: object, whole: Mapping[str, object], steps: int) -> frozenset[str] | None:
+    """None if it does not tell."""
+    if not isinstance(schema, Mapping) or not steps:
+        return None
+    if "$ref" in schema:
+        return _kinds(_meant(schema["$ref"], whole), whole, steps - 1)
+    choices = next((schema[key] for key in _CHOICES if key in schema), None)
+    if isinstance(choices, list):
+        told = [_kinds(choice, whole, steps - 1) for choice in choices]
+        return frozenset().union(*(kinds for kinds in told if kinds)) if None not in told else None
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        return frozenset(kind for kind in kinds if isinstance(kind, str))
+    options = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if not isinstance(kinds, str) and isinstance(options, list):
+        return frozenset(kind_of(option) for option in options)
+    return frozenset([kinds]) if isinstance(kinds, str) else None
+
+
+def _meant(reference: object, whole: Mapping[str, object]) -> object:
+    """What a reference into the definitions of the same schema means; None for any other."""
+    place, _, name = str(reference).removeprefix("#/").partition("/")
+    definitions = whole.get(place) if place in ("$defs", "definitions") else None
+    return definitions.get(name) if isinstance(definitions, Mapping) else None
+
+
+def kind_of(value: object) -> str:
+    """The type of a value of JSON."""
+    return next(kind for known, kind in _KINDS if isinstance(value, known))
 
 
 def _texts(schema: Mapping[str, object]) -> Sequence[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Collection
 
 from isogloss.engine.chat.json_text import json_text
+from isogloss.engine.chat.parameters import kind_of
 from isogloss.engine.chat.source import Read, Sink, Source
 
 _PLAIN = re.compile(r"""[^'"()\[\]{},\\]+""")
@@ -15,19 +17,30 @@ _DEEPEST = 32
 """Brackets inside each other in a value that is read as one."""
 
 
-def json_of(literal: str) -> str:
-    """A value that is written as JSON or as Python, as JSON; what is neither is a text."""
+def json_of(literal: str, kinds: Collection[str] = ()) -> str:
+    """A value that is written as JSON or as Python, as JSON; what is neither is a text.
+
+    With the `kinds` of JSON that are wanted, what is of another kind is a text too, if texts are among them.
+    """
     for read in (_json, ast.literal_eval):
         try:
-            return json_text(read(literal))
+            value = read(literal)
+            written = json_text(value)
         # Everything that the text of a model can make of a parser.
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             continue
+        if "string" not in kinds or _is_one_of(value, kinds):
+            return written
     return json_text(literal)
 
 
 def _json(text: str) -> object:
     return json.loads(text)
+
+
+def _is_one_of(value: object, kinds: Collection[str]) -> bool:
+    kind = kind_of(value)
+    return kind in kinds or (kind == "integer" and "number" in kinds)
 
 
 def mapping_of(arguments: str) -> dict[str, object]:

@@ -26,25 +26,35 @@ REASONING_FORMATS: Mapping[str, ReasoningFormat] = {
     )
 }
 
-_TAKES_TOOLS = re.compile(r"\btools\b")
-_SHOWN: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("deepseek", re.compile("tool▁calls▁begin.*```json", re.DOTALL)),
-    ("deepseek_v31", re.compile("tool▁calls▁begin")),
-    ("qwen3_coder", re.compile("<function=")),
-    ("qwen3", re.compile("<tool_call>.*<think>|<think>.*<tool_call>", re.DOTALL)),
-    ("hermes", re.compile("<tool_call>")),
-    ("llama3", re.compile(r"<\|python_tag\|>|\bipython\b")),
+_CALLS = re.compile(r"\btools\b|\btool_calls\b")
+_CHATGLM3 = "[gMASK]sop<|"
+_SHOWN: tuple[tuple[str | None, tuple[str, ...]], ...] = (
+    ("deepseek", ("tool▁calls▁begin", "```json")),
+    ("deepseek_v31", ("tool▁calls▁begin",)),
+    ("qwen3_coder", ("<tool_call>", "<function=", "<parameter=")),
+    # Forms that are not known here and have marks like those of known ones.
+    (None, ("<tool_calls>",)),
+    (None, ("<arg_key>",)),
+    ("qwen3", ("<tool_call>", '"arguments', "<think>")),
+    ("hermes", ("<tool_call>", '"arguments')),
+    ("llama3", ("ipython", '"parameters')),
+    ("llama3", ("<|python_tag|>", '"parameters')),
 )
-"""The first that a template shows is its format. ChatGLM3's template shows nothing of how it calls."""
+"""The first whose signs a template has, all of them, is its format."""
 
 _DEEPSEEK = "<\uff5cAssistant\uff5c>"
 
 
 def detect_tool_format(template: str) -> str | None:
-    """The format that a chat template's text shows; None if it takes no `tools` or shows none that is known."""
-    if not _TAKES_TOOLS.search(template):
+    """The format that a chat template's text shows; None if it knows neither functions nor calls, or shows no format.
+
+    ChatGLM3's template shows nothing of how it calls and is known by its first marks.
+    """
+    if _CHATGLM3 in template:
+        return "chatglm3"
+    if not _CALLS.search(template):
         return None
-    return next((name for name, sign in _SHOWN if sign.search(template)), None)
+    return next((name for name, signs in _SHOWN if all(sign in template for sign in signs)), None)
 
 
 def detect_reasoning_format(template: str) -> str | None:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -161,9 +161,8 @@ class GuideCompiler:
         start = compiled(self._tokens.tokenizer, answer["grammar"])
         if start.is_error():
             return GuideError("unsupported")
-        return ReadyGuide(
-            guide.kind, guide.text, guide.choices, guide.whitespace, guide.parts, start=start, tokens=self._tokens
-        )
+        told = {member.name: getattr(guide, member.name) for member in fields(Guide)}
+        return ReadyGuide(**told, start=start, tokens=self._tokens)
 
     def _worker(self) -> _Worker:
         """This thread's worker."""

@@ -14,7 +14,8 @@ from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from isogloss.engine.api import Guide, GuideError
-from isogloss.engine.guides.schema import PRIVATE, ends_in_escape, read_schema, without_leap_seconds
+from isogloss.engine.guides.patterns import is_flawed
+from isogloss.engine.guides.schema import PRIVATE, read_schema, without_idle_keywords, without_leap_seconds
 
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
@@ -34,7 +35,8 @@ def grammar_of(guide: Guide) -> str:
 
 
 def _json_schema(guide: Guide) -> str:
-    return _of_schema(without_leap_seconds(read_schema(guide.text)), guide.whitespace)
+    schema = without_idle_keywords(read_schema(guide.text))
+    return _of_schema(without_leap_seconds(schema), guide.whitespace)
 
 
 def _json_object(guide: Guide) -> str:
@@ -53,7 +55,7 @@ def _of_schema(schema: dict[str, Any], whitespace: str | None) -> str:
 
 
 def _regex(guide: Guide) -> str:
-    if ends_in_escape(guide.text):
+    if is_flawed(guide.text):
         raise GuideError("invalid")
     return LLMatcher.grammar_from_regex(guide.text)
 

@@ -47,13 +47,17 @@ class Tokens:
 class GuideMatcher:
     """Which tokens may come next in one choice. Not to be shared between threads."""
 
-    __slots__ = ("_avoided", "_json", "_matcher", "_run", "_tokens", "complete", "failed")
+    __slots__ = ("_avoided", "_json", "_matcher", "_run", "_tokens", "complete", "failed", "yields_to")
 
-    def __init__(self, matcher: LLMatcher, tokens: Tokens, *, json: bool, avoided: Collection[int] = ()) -> None:
+    def __init__(
+        self, matcher: LLMatcher, tokens: Tokens, *, json: bool, yields: bool = False, avoided: Collection[int] = ()
+    ) -> None:
         self._matcher = matcher
         self._tokens = tokens
         self._json = json
         self._avoided = avoided
+        self.yields_to = tokens.eos if yields else frozenset()
+        """Tokens that take, where they are allowed, the probability of those that are not."""
         self._run = 0
         """Blanks at the end of the text so far."""
         self.complete = False
@@ -142,7 +146,7 @@ class ReadyGuide(Guide):
         assert self.start is not None
         assert self.tokens is not None
         json = any(guide.kind in ("json_schema", "json_object") for guide in (self, *self.parts))
-        return GuideMatcher(self.start.deep_copy(), self.tokens, json=json, avoided=avoided)
+        return GuideMatcher(self.start.deep_copy(), self.tokens, json=json, yields=self.yields, avoided=avoided)
 
 
 def matcher_of(guide: Guide | None, avoided: Collection[int] = ()) -> GuideMatcher | None:

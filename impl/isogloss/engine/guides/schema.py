@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema_rs
 
 from isogloss.engine.api import GuideError
+from isogloss.engine.guides.patterns import is_flawed
 
 _DRAFTS = {
     "https://json-schema.org/draft/2020-12/schema",
@@ -22,6 +23,18 @@ PRIVATE = "x-guidance"
 _NO_LEAP_SECOND = "^[^:]*:[^:]*:[0-5]"
 _VALUES = frozenset({"const", "default", "enum", "examples"})
 """Keywords whose values are no schemas."""
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords whose values hold schemas by names of the request's."""
+_IDLE: dict[str, tuple[object, ...]] = {
+    "uniqueItems": (False,),
+    "unevaluatedItems": (True, {}),
+    "unevaluatedProperties": (True, {}),
+    "propertyNames": (True, {}, {"type": "string"}),
+    "dependencies": ({},),
+    "dependentRequired": ({},),
+    "dependentSchemas": ({},),
+}
+"""Values with which keywords that the library lacks ask for nothing."""
 _NEWEST = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -52,16 +65,26 @@ def without_leap_seconds(node: Any) -> Any:
     return found
 
 
-def ends_in_escape(pattern: str) -> bool:
-    """Whether a pattern ends in a backslash that escapes nothing; the library would read it as an end."""
-    return (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
+def without_idle_keywords(node: Any, *, named: bool = False) -> Any:
+    """A schema without what asks for nothing, which clients write as a default. `named`: a map of schemas by names."""
+    if isinstance(node, list):
+        return [without_idle_keywords(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if named:
+        return {name: without_idle_keywords(value) for name, value in node.items()}
+    return {
+        name: value if name in _VALUES else without_idle_keywords(value, named=name in _NAMED)
+        for name, value in node.items()
+        if value not in _IDLE.get(name, ())
+    }
 
 
 def _check(node: dict[str, Any]) -> None:
     if PRIVATE in node:
         raise GuideError("unsupported")
     patterns = [node.get("pattern"), *(node.get("patternProperties") or ())]
-    if any(isinstance(pattern, str) and ends_in_escape(pattern) for pattern in patterns):
+    if any(isinstance(pattern, str) and is_flawed(pattern) for pattern in patterns):
         raise GuideError("invalid")
 
 

@@ -12,7 +12,7 @@ on what else is in the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,7 +147,18 @@ def adjust(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> None:
     if guided:
         indices, guides, bans_of = zip(*guided, strict=True)
         allowed = torch.from_numpy(allowed_rows(guides, bans_of, width)).to(logits.device)
-        logits[list(indices)] = logits[list(indices)].masked_fill_(~allowed, float("-inf"))
+        guided_logits = logits[list(indices)]
+        yielded(guided_logits, allowed, [guide.yields_to for guide in guides])
+        logits[list(indices)] = guided_logits.masked_fill_(~allowed, float("-inf"))
+
+
+def yielded(logits: torch.Tensor, allowed: torch.Tensor, ends: Sequence[Collection[int]]) -> None:
+    """In each row give the likeliest end that is allowed the probability of all that is not, in place."""
+    for row, mask, tokens in zip(logits, allowed, ends, strict=True):
+        here = [token for token in tokens if token < len(mask) and mask[token]]
+        if here:
+            best = max(here, key=lambda token: float(row[token]))
+            row[best] = torch.cat([row[~mask], row[best, None]]).logsumexp(dim=0)
 
 
 def _bans(row: SamplerRow) -> tuple[int, ...]:

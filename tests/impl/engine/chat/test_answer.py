@@ -46,6 +46,20 @@ def parsed(*parts: str, inside: bool = False, tools: bool = True) -> list[Piece]
         ("<thi", False, [Content("<thi")]),
         ("hm </thi", True, [Reasoning("hm </thi")]),
         (f"<think>{CALL}</think>ok", False, [Reasoning(CALL), Content("ok")]),
+        # A thought that is never closed and ends with calls.
+        (
+            f"hm {CALL} so:\n{CALL}\n{CALL}\n",
+            True,
+            [
+                Reasoning(f"hm {CALL} so:\n{CALL}\n{CALL}\n"),
+                CallStarted(0, "f"),
+                CallArguments(0, '{"a": "<think>"}'),
+                CallStarted(1, "f"),
+                CallArguments(1, '{"a": "<think>"}'),
+            ],
+        ),
+        (f"<think>{CALL} or not", False, [Reasoning(f"{CALL} or not")]),
+        (f"<think>{CALL[:40]}", False, [Reasoning(CALL[:40])]),
         (
             f"<think>hm</think>\n\n{CALL}",
             False,
@@ -101,17 +115,34 @@ def test_where_a_prompt_leaves_off(tail: str, qwen3: bool, deepseek_r1: bool) ->
     [
         ("{{ messages }}", None, None),
         ("{{ messages }} <tool_call>", None, None),
-        ("{% if tools %}<tool_call>{% endif %}", "hermes", None),
+        ('{% if tools %}<tool_call>{"name": n, "arguments": a}{% endif %}', "hermes", None),
+        ('{% if tools %}{{ "<tool_call>{\\"name\\": n, \\"arguments\\": a}" }}{% endif %}', "hermes", None),
         (
-            "{% if tools %}<tool_call>{% endif %}{% if enable_thinking %}<think>\n\n</think>{% endif %}",
+            '{% if tools %}<tool_call>"arguments"{% endif %}{% if enable_thinking %}<think>\n\n</think>{% endif %}',
             "qwen3",
             "qwen3",
         ),
-        ("{% if tools %}<tool_call><function=x>{% endif %}", "qwen3_coder", None),
+        ("{% if tools %}<tool_call><function=x><parameter=y>{% endif %}", "qwen3_coder", None),
+        ("{% if tools %}<tool_call><function=x><parameter=y>{% endif %}<think></think>", "qwen3_coder", "qwen3"),
         ("{{ tools }}<\uff5ctool▁calls▁begin\uff5c>```json", "deepseek", None),
+        # DeepSeek's own templates take no functions and yet write calls.
+        ("{{ m.tool_calls }}<\uff5ctool▁calls▁begin\uff5c>```json", "deepseek", None),
+        ("{{ m.tool_calls }}<\uff5ctool▁calls▁begin\uff5c><\uff5ctool▁sep\uff5c>", "deepseek_v31", None),
         ("{{ tools }}<\uff5ctool▁calls▁begin\uff5c>{% if thinking %}</think>", "deepseek_v31", "qwen3"),
         ("<\uff5cAssistant\uff5c><think>\n{{ content.split('</think>') }}", None, "deepseek_r1"),
-        ("{% if tools %}ipython{% endif %}", "llama3", None),
+        ("{% if tools %}Environment: ipython {{ '\"parameters\": ' }}{% endif %}", "llama3", None),
+        ("{% if tools %}ipython{% endif %}", None, None),
+        (
+            "{% for m in messages %}{% if loop.first %}[gMASK]sop<|{{ m.role }}|>{% endif %}{% endfor %}",
+            "chatglm3",
+            None,
+        ),
+        ("[gMASK]<sop><|{{ m.role }}|>", None, None),
+        # Forms of others, with the same marks or similar ones.
+        ("{% if tools %}<tool_call>{{ name }}<arg_key>{{ key }}</arg_key>{% endif %}", None, None),
+        ('{% if tools %}<tool_call></tool_call> <tool_calls>[{"name": n, "arguments": a}]{% endif %}', None, None),
+        ("{% if tools %}<function={{ name }}>{{ arguments }}</function> ipython{% endif %}", None, None),
+        ("{% if tools %}<x:tool_call><function=f><parameter=p>{% endif %}", None, None),
         ("{% if tools %}{{ tools }}{% endif %}", None, None),
     ],
 )

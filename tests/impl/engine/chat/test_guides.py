@@ -87,6 +87,15 @@ def test_required_calls(takes, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
+def test_a_model_is_not_pushed_into_a_further_call(takes, name: str) -> None:
+    required = guide(name, at_least=1)
+    assert required.yields
+    blank_between = written(name, SHORT, SHORT).startswith(written(name, SHORT) + "\n")
+    assert takes(required, written(name, SHORT) + "\n") == blank_between
+    assert not guide(name, at_least=0).yields
+
+
+@pytest.mark.parametrize("name", FORMATS)
 def test_one_named_call(takes, name: str) -> None:
     named = guide(name, STRICT, at_least=1, at_most=1)
     assert takes(named, written(name, GOOD))
@@ -228,6 +237,21 @@ def test_what_a_form_cannot_write_is_refused(name: str, property: str, schema: d
     with pytest.raises(GuideError, match="unsupported"):
         guide(name, function, at_least=1)
     assert guide("hermes", function, at_least=1)
+
+
+def test_an_optional_text_is_written_like_a_text(takes) -> None:
+    optional = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    picked = {"anyOf": [{"enum": ["a"]}, {"type": "null"}]}
+    function = Function("f", None, {"properties": {"x": optional, "y": picked}, "required": ["x", "y"]}, strict=True)
+    required = guide("qwen3_coder", function, at_least=1)
+    assert takes(required, written("qwen3_coder", FunctionCall("f", '{"x": "Oslo", "y": null}')))
+    assert takes(required, written("qwen3_coder", FunctionCall("f", '{"x": null, "y": null}')))
+    quoted = written("qwen3_coder", FunctionCall("f", '{"x": "Oslo", "y": "?"}')).replace("?", '"a"')
+    assert takes(required, quoted)
+    assert not takes(required, quoted.replace('"a"', '"b"'))
+    parser = TOOL_FORMATS["qwen3_coder"].parser([function])
+    told = "".join(piece.text for piece in [*parser.push(quoted), *parser.end()] if isinstance(piece, CallArguments))
+    assert json.loads(told) == {"x": "Oslo", "y": "a"}
 
 
 @pytest.mark.parametrize("name", FORMATS)

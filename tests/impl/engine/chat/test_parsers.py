@@ -33,6 +33,9 @@ PARAMETERS = {
 FUNCTIONS = [Function("get_weather", "Weather of a city.", PARAMETERS), Function("get"), Function("时间")]
 FORMATS = sorted(TOOL_FORMATS)
 PYTHON_OR_XML = ("chatglm3", "qwen3_coder")
+ALL, ALL_END = "<\uff5ctool▁calls▁begin\uff5c>", "<\uff5ctool▁calls▁end\uff5c>"
+BEGIN, END = "<\uff5ctool▁call▁begin\uff5c>", "<\uff5ctool▁call▁end\uff5c>"
+BETWEEN = "<\uff5ctool▁sep\uff5c>"
 QUICK = settings(max_examples=150, deadline=None)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -223,13 +226,114 @@ def test_hostile_texts_cost_no_more_than_their_length(name: str, step: int | Non
         ),
         (
             "deepseek",
-            "<\uff5ctool▁calls▁begin\uff5c><\uff5ctool▁call▁begin\uff5c>get<\uff5ctool▁sep\uff5c>{}<\uff5ctool▁call▁end\uff5c>",
+            f"{ALL}{BEGIN}get{BETWEEN}{{}}{END}",
             [("get", "{}")],
+        ),
+        # Fenced without a line end, and calls with nothing or a line end between them.
+        (
+            "deepseek",
+            ALL
+            + 2 * (BEGIN + f"function{BETWEEN}get\n```json\n{{}}```{END}")
+            + f"\n{BEGIN}function{BETWEEN}get\n```json\n{{}}\n```{END}",
+            3 * [("get", "{}")],
+        ),
+        (
+            "deepseek_v31",
+            f"{ALL}{BEGIN}get{BETWEEN}\n```json\n{{}}\n```{END}",
+            [("get", "{}")],
+        ),
+        # The object in braces that are written twice, in a list, beside another one, as a text, as nothing.
+        ("hermes", '<tool_call>\n{{"name": "get", "arguments": {"a": 1}}}\n</tool_call>', [("get", '{"a": 1}')]),
+        (
+            "hermes",
+            '<tool_call>[{"name": "get", "arguments": {}}, {"name": "get", "arguments": {"a": 1}}]</tool_call>',
+            [("get", "{}"), ("get", '{"a": 1}')],
+        ),
+        (
+            "qwen3",
+            '<tool_call>\n{"name": "get", "arguments": {}}\n{"name": "get", "arguments": {"a": 1}}\n</tool_call>',
+            [("get", "{}"), ("get", '{"a": 1}')],
+        ),
+        ("hermes", '<tool_call>{"name": "get", "arguments": "{\\"a\\": 1}"}</tool_call>', [("get", '{"a": 1}')]),
+        ("hermes", '<tool_call>{"name": "get", "arguments": "hm"}</tool_call>', [("get", '"hm"')]),
+        ("hermes", '<tool_call>{"name": "get", "arguments": null}</tool_call>', [("get", "{}")]),
+        ("hermes", '<tool_call>{"name": "get", "arguments": }</tool_call>', [("get", "{}")]),
+        ("llama3", '{"name": "get", "parameters": "{\\"a\\": 1}"}', [("get", '{"a": 1}')]),
+        ("llama3", '<|python_tag|>get(a="x")', [("get", '{"a": "x"}')]),
+        ("llama3", '<|python_tag|>get.call(a="x", b=[1]) and', [("get", '{"a": "x", "b": [1]}')]),
+        ("llama3", '<|python_tag|>other.call(a="x")', []),
+        ("llama3", 'get.call(a="x")', []),
+        # Tags that are left out, and brackets of tags.
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=get_weather\n<parameter=city\nOslo\n</parameter>\n</function>\n</tool_call>",
+            [("get_weather", '{"city": "Oslo"}')],
+        ),
+        (
+            "qwen3_coder",
+            "<function=get>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+            [("get", '{"a": 1}')],
+        ),
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n<parameter=days>\n3\n</function>\n</tool_call>",
+            [("get_weather", '{"city": "Oslo", "days": 3}')],
+        ),
+        (
+            "chatglm3",
+            "Well.<|assistant|>get\n ```python\ntool_call(a=1)\n```<|assistant|>get\n ```python\ntool_call()\n```",
+            [("get", '{"a": 1}'), ("get", "{}")],
         ),
     ],
 )
 def test_habits(name: str, text: str, expected: list[tuple[str, str]]) -> None:
     assert calls_in(parsed(name, [text])) == expected
+    assert calls_in(parsed(name, list(text))) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "written", "read"),
+    [
+        ({"type": "string"}, "007", "007"),
+        ({"type": ["string", "null"]}, "90210", "90210"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "true", "true"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "null", None),
+        ({"anyOf": [{"$ref": "#/$defs/unit"}, {"type": "null"}]}, "7", "7"),
+        ({"enum": ["1", None]}, "1", "1"),
+        ({"type": ["string", "integer"]}, "7", 7),
+        ({"type": ["string", "number"]}, "7", 7),
+        ({"type": ["string", "array"]}, "{'a': 1}", "{'a': 1}"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "7", 7),
+        ({"$ref": "#/$defs/loop"}, "7", 7),
+        ({}, "7", 7),
+    ],
+)
+def test_values_are_what_the_schema_takes(schema: dict[str, object], written: str, read: object) -> None:
+    definitions = {"unit": {"type": "string", "enum": ["7", "8"]}, "loop": {"$ref": "#/$defs/loop"}}
+    function = Function("f", None, {"type": "object", "properties": {"a": schema}, "$defs": definitions})
+    parser = TOOL_FORMATS["qwen3_coder"].parser([function])
+    text = f"<tool_call>\n<function=f>\n<parameter=a>\n{written}\n</parameter>\n</function>\n</tool_call>"
+    [(_, arguments)] = calls_in([*parser.push(text), *parser.end()])
+    assert json.loads(arguments) == {"a": read}
+
+
+def test_calls_stand_as_their_models_write_them() -> None:
+    two = [FunctionCall("get", '{"a": 1}'), FunctionCall("get", "{}")]
+    assert TOOL_FORMATS["hermes"].write(two) == (
+        '<tool_call>\n{"name": "get", "arguments": {"a": 1}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "get", "arguments": {}}\n</tool_call>'
+    )
+    assert TOOL_FORMATS["qwen3_coder"].write(two) == (
+        "<tool_call>\n<function=get>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>\n"
+        "<tool_call>\n<function=get>\n</function>\n</tool_call>"
+    )
+    fenced = f'{BEGIN}function{BETWEEN}get\n```json\n{{"a": 1}}\n```{END}'
+    empty = f"{BEGIN}function{BETWEEN}get\n```json\n{{}}\n```{END}"
+    assert TOOL_FORMATS["deepseek"].write(two) == f"{ALL}{fenced}\n{empty}{ALL_END}"
+    bare = f'{BEGIN}get{BETWEEN}{{"a": 1}}{END}{BEGIN}get{BETWEEN}{{}}{END}'
+    assert TOOL_FORMATS["deepseek_v31"].write(two) == f"{ALL}{bare}{ALL_END}"
+    assert TOOL_FORMATS["llama3"].write(two[:1]) == '{"name": "get", "parameters": {"a": 1}}'
+    assert TOOL_FORMATS["chatglm3"].write(two[:1]) == "get\n ```python\ntool_call(a=1)\n```"
 
 
 def test_blank_text_around_calls_is_dropped_and_other_text_stays() -> None:

@@ -56,6 +56,27 @@ async def test_a_schema_is_followed(texts, whitespace: str | None) -> None:
             assert not re.search(r'[{,:]\s|\s[}:"]$', text)
 
 
+@pytest.mark.parametrize(
+    "idle",
+    [
+        {"type": "array", "uniqueItems": False, "unevaluatedItems": True},
+        {"type": "object", "propertyNames": {}, "dependentRequired": {}, "unevaluatedProperties": {}},
+        {"type": "object", "properties": {"uniqueItems": {"type": "array", "uniqueItems": False}}},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "propertyNames": {"type": "string"}}}},
+    ],
+)
+async def test_what_asks_for_nothing_is_no_obstacle(texts, idle: dict[str, object]) -> None:
+    [(text, _)] = await texts(Guide("json_schema", json.dumps(idle)), sampling=Sampling(seed=1))
+    assert jsonschema_rs.is_valid(idle, json.loads(text))
+
+
+async def test_a_name_is_no_keyword(texts) -> None:
+    forbidden = {"type": "object", "properties": {"uniqueItems": False}, "minProperties": 1}
+    for seed in SEEDS:
+        [(text, _)] = await texts(Guide("json_schema", json.dumps(forbidden)), sampling=Sampling(seed=seed))
+        assert "uniqueItems" not in json.loads(text)
+
+
 async def test_any_object(texts) -> None:
     found = [(await texts(Guide("json_object"), sampling=Sampling(seed=seed)))[0] for seed in range(8)]
     complete = [text for text, reason in found if reason == "stop"]

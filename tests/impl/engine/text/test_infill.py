@@ -87,6 +87,8 @@ def test_tokens_that_end_what_is_filled_in():
     names = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<fim_pad>", "<file_sep>"]
     assert wrapped(byte_level(), names).infill.stop_ids == {280, 281, 282, 283, 284}
     assert wrapped(byte_level(), names[:3]).infill.stop_ids == {280, 281, 282}
+    qwen = ["<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"]
+    assert wrapped(byte_level(), qwen).infill.stop_ids == {280, 281, 282, 283, 284, 285}
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,35 @@ def test_a_template_that_refuses_results_gets_them_from_the_user():
     assert rendered(STRICT, HISTORY).endswith("[user]3 degrees")
 
 
+def test_results_have_the_role_that_the_family_names():
+    assert rendered(PLAIN, HISTORY, family="chatglm3").endswith("[observation]3 degrees")
+    assert rendered(STRICT, HISTORY, family="chatglm3").endswith("[user]3 degrees")
+
+
+def test_a_template_may_want_arguments_as_text_and_results_with_a_name():
+    joining = (
+        "{{ tools | length }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}"
+        "{{ '>' + c.function.arguments }}{% endfor %}{% if m.role == 'tool' %}<{{ m.name }}{% endif %}{% endfor %}"
+    )
+    assert rendered(joining, HISTORY, TOOLS) == '1HiWell.>{"city": "Oslo"}3 degrees<weather'
+    other = [{**HISTORY[2], "tool_call_id": "d"}]
+    assert rendered(joining, other, TOOLS) == "13 degrees<"
+
+
+def test_a_template_may_want_one_call_a_turn():
+    single = (
+        "{{ tools | length }}{% for m in messages %}"
+        "{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}[{{ m.role }}]{{ m.content }}"
+        "{% for c in m.tool_calls %}>{{ c.function.arguments.city }}{% endfor %}{% endfor %}"
+    )
+    other = {**CALL, "id": "d", "function": {"name": "weather", "arguments": '{"city": "Bern"}'}}
+    results = [{"role": "tool", "content": name, "tool_call_id": name} for name in "dc"]
+    turns = [HISTORY[0], {**HISTORY[1], "tool_calls": [CALL, other]}, *results, {"role": "user", "content": "So?"}]
+    assert rendered(single, turns, TOOLS) == ("1[user]Hi[assistant]Well.>Oslo[tool]c[assistant]>Bern[tool]d[user]So?")
+    with pytest.raises(ChatTemplateError):
+        rendered(single.replace("m.tool_calls | length > 1", "m.tool_calls"), turns, TOOLS)
+
+
 def test_without_a_format_a_template_is_left_alone():
     assert rendered(PLAIN, HISTORY, TOOLS, family=None) == "[user]Hi[assistant]Well.[tool]3 degrees"
     with pytest.raises(ChatTemplateError):

@@ -156,7 +156,8 @@ async def test_suffix_is_served_where_the_tokenizer_has_the_tokens(zoo, tmp_path
 
 
 HERMES_TEMPLATE = (
-    "{% if tools %}<tool_call>{% endif %}{{ messages[0].content }}{% if enable_thinking %}<think></think>{% endif %}"
+    '{% if tools %}<tool_call>{"name": n, "arguments": a}{% endif %}{{ messages[0].content }}'
+    "{% if enable_thinking %}<think></think>{% endif %}"
 )
 
 
@@ -166,7 +167,7 @@ HERMES_TEMPLATE = (
         (None, {}, None, None),
         ("{{ messages[0].content }}", {}, None, None),
         (HERMES_TEMPLATE, {}, "qwen3", "qwen3"),
-        ({"default": "x", "tool_use": "{{ tools }}<|python_tag|>"}, {}, "llama3", None),
+        ({"default": "x", "tool_use": '{{ tools }}<|python_tag|>{"parameters": p}'}, {}, "llama3", None),
         (HERMES_TEMPLATE, {"tool_format": None, "reasoning_format": None}, None, None),
         (None, {"tool_format": "deepseek", "reasoning_format": "deepseek_r1"}, "deepseek", "deepseek_r1"),
     ],

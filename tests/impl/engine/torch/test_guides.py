@@ -19,8 +19,8 @@ from isogloss.engine.torch.sampler import SamplerRow, sample
 def ready():
     compiler = GuideCompiler(guide_vocabulary())
 
-    def compile_it(pattern: str) -> ReadyGuide:
-        return asyncio.run(compiler.ready(Guide("regex", pattern)))
+    def compile_it(pattern: str, **options: bool) -> ReadyGuide:
+        return asyncio.run(compiler.ready(Guide("regex", pattern, **options)))
 
     yield compile_it
     compiler.close()
@@ -76,6 +76,20 @@ def test_end_of_text_waits_for_min_tokens(ready) -> None:
     assert choice.output[-1] == END or choice.generated == 50
     assert choice.generated >= 30
     assert END not in choice.output[:-1]
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize(("yields", "min_tokens", "last"), [(True, 0, END), (True, 9, ord("a")), (False, 0, ord("a"))])
+def test_what_the_model_would_rather_say_ends_a_guide_that_yields(
+    ready, temperature: float, yields: bool, min_tokens: int, last: int
+) -> None:
+    choice = choice_of(ready("a+", yields=yields), min_tokens=min_tokens)
+    choice.sampler.sampling = Sampling(temperature=temperature, seed=1)
+    logits = torch.full((1, VOCAB_SIZE), -50.0)
+    logits[0, ord("b")], logits[0, ord("a")] = 40.0, 10.0
+    first = sample(logits, [choice.sampler])[0].token
+    choice.append(first)
+    assert (first, sample(logits, [choice.sampler])[0].token) == (ord("a"), last)
 
 
 def test_forks_follow_their_own_way(ready) -> None:

@@ -127,6 +127,8 @@ class ToolFormat(ABC):
     """Whether these may be special tokens of a vocabulary, so that a text without special tokens lacks them."""
     trigger: ClassVar[str] = ""
     """The marker with which calls begin; empty if only their place shows them, at the start of the answer."""
+    result_role: ClassVar[str] = "tool"
+    """Who hands in what a function has returned, where the template takes that one."""
 
     def parser(self, functions: Sequence[Function]) -> ToolParser:
         """For one answer of a model that was told of these functions."""

@@ -11,29 +11,32 @@ from isogloss.engine.chat.python_text import is_keyword, mapping_of, read_keywor
 from isogloss.engine.chat.source import Markers, Read, ignore
 from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
 
+_TURN = "<|assistant|>"
+"""Begins a call behind text; at the start of an answer the prompt has it."""
 _FENCE = "```"
 _FENCED = f"{_FENCE}python"
 _CALL = "tool_call("
 _OPENING = f"\n {_FENCED}\n{_CALL}"
 _CLOSING = f")\n{_FENCE}"
-_LINE = Markers("\n")
 _END = Markers(_FENCE)
 
 _NAME = r"/[A-Za-z_][A-Za-z0-9_]{0,63}/"
 
 
 class ChatGlm3Parser(ToolParser):
-    """A call may begin at any line."""
+    """A call may begin at any line, and behind the mark of a turn."""
 
-    starts = _LINE
+    starts = Markers("\n", _TURN)
 
     def _answer(self) -> Read[None]:
         while (yield from self._source.peek()):
             yield from self._source.blanks(self._content)
             if not (yield from self._attempt(self._call())):
-                yield from self._source.until(_LINE, self._content)
+                yield from self._source.until(self.starts, self._content)
 
     def _call(self) -> Read[bool]:
+        if (yield from self._source.literal(_TURN)):
+            yield from self._source.blanks()
         name = yield from self._name()
         if name is None or not (yield from self._opening()):
             return False
@@ -71,6 +74,9 @@ class ChatGlm3(ToolFormat):
 
     name = "chatglm3"
     parsed_by = ChatGlm3Parser
+    markers = (_TURN,)
+    special_tokens = True
+    result_role = "observation"
 
     def write(self, calls: Sequence[FunctionCall]) -> str:
         """Arguments that are no JSON object are left out: the form has no place for them."""
@@ -91,7 +97,7 @@ class ChatGlm3(ToolFormat):
             for function in functions
         ]
         call = build.rule(f"{one_of(ways)} {build.text(_CLOSING)}")
-        return repeated(call, build.text("\n"), at_least, at_most)
+        return repeated(call, "", at_least, at_most, blank=build.text("\n"))
 
     def free(self, build: Builder, thought: str) -> str:
         """Anything that calls nothing, at any place."""

@@ -66,13 +66,15 @@ class DeepSeekV31(ToolFormat):
     markers = (_ALL, _START, _BETWEEN, _END, _ALL_END)
     special_tokens = True
     trigger = _ALL
+    _gap: ClassVar[str] = ""
+    """Between two calls."""
     _kind: ClassVar[str] = ""
     _opening: ClassVar[str] = ""
     _closing: ClassVar[str] = ""
 
     def write(self, calls: Sequence[FunctionCall]) -> str:
         """All calls in one frame."""
-        written = "\n".join(map(self._written, calls))
+        written = self._gap.join(map(self._written, calls))
         return f"{_ALL}{written}{_ALL_END}" if calls else ""
 
     def calls(
@@ -88,7 +90,8 @@ class DeepSeekV31(ToolFormat):
         ]
         tail = f"{build.text(self._closing)} {end}" if self._closing else end
         call = build.rule(f"{head} {one_of(ways)} {tail}")
-        return f"{repeated(call, build.text(chr(10)), at_least, at_most)} {build.marker(_ALL_END)}"
+        gap = build.text(self._gap) if self._gap else ""
+        return f"{repeated(call, gap, at_least, at_most)} {build.marker(_ALL_END)}"
 
     def _written(self, call: FunctionCall) -> str:
         return f"{_START}{call.name}{_BETWEEN}{call.arguments}{_END}"
@@ -98,6 +101,7 @@ class DeepSeek(DeepSeekV31):
     """V3 and R1."""
 
     name = "deepseek"
+    _gap = "\n"
     _kind = _KIND
     _opening = f"\n{_FENCED}\n"
     _closing = f"\n{_FENCE}"

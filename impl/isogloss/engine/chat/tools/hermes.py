@@ -14,12 +14,16 @@ from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
 
 _START = "<tool_call>"
 _END = "</tool_call>"
+_LIST = "["
+_DOUBLED = "{"
+"""Templates of Qwen2.5 show the object in braces that are written twice, and some models write them so."""
 _REST = re.compile(r"[\s}\]]+")
 """Models close more brackets than they have opened, at times."""
+_MORE = re.compile(r"[\s}\],]+")
 
 
 class HermesParser(ToolParser):
-    """`<tool_call>`, an object with `name` and `arguments`, `</tool_call>`."""
+    """`<tool_call>`, an object with `name` and `arguments`, `</tool_call>`; or several objects, perhaps in a list."""
 
     starts = Markers(_START)
     _ends: ClassVar[Markers] = Markers(_START, _END)
@@ -27,20 +31,29 @@ class HermesParser(ToolParser):
     def _call(self) -> Read[bool]:
         yield from self._source.literal(_START)
         yield from self._source.blanks()
-        call = self._object()
-        if not (yield from call.read()):
+        listed = yield from self._source.literal(_LIST)
+        yield from self._source.blanks()
+        rest = _MORE if listed else _REST
+        if not (yield from self._one(rest)):
             return False
-        if call.closed:
-            self._close()
-            yield from self._rest()
-        else:
-            yield from self._source.until(self._ends, ignore)
+        while (yield from self._source.peek()) == "{" and (yield from self._attempt(self._one(rest))):
+            pass
         yield from self._source.literal(_END, cut=True)
         return True
 
-    def _rest(self) -> Read[None]:
-        while (yield from self._source.peek()) and self._source.take_all(_REST):
+    def _one(self, rest: re.Pattern[str]) -> Read[bool]:
+        if (yield from self._source.pair()) == "{{":
+            yield from self._source.literal(_DOUBLED)
+        call = self._object()
+        if not (yield from call.read()):
+            return False
+        if not call.closed:
+            yield from self._source.until(self._ends, ignore)
+            return True
+        self._close()
+        while (yield from self._source.peek()) and self._source.take_all(rest):
             pass
+        return True
 
 
 class Hermes(ToolFormat):
@@ -64,7 +77,7 @@ class Hermes(ToolFormat):
             f"{build.text(_opening(function.name))} {build.arguments(function, strict_only)}" for function in functions
         ]
         call = build.rule(f"{build.text(chr(10))} {one_of(ways)} {build.text('}' + chr(10))} {build.marker(_END)}")
-        return repeated(call, f"{build.text(chr(10))} {build.marker(_START)}", at_least, at_most)
+        return repeated(call, build.marker(_START), at_least, at_most, blank=build.text("\n"))
 
 
 def _opening(name: str) -> str:

@@ -8,17 +8,24 @@ from collections.abc import Sequence
 from isogloss.engine.chat.calls import Function, FunctionCall
 from isogloss.engine.chat.grammar import Builder, one_of, repeated
 from isogloss.engine.chat.json_text import json_text
+from isogloss.engine.chat.python_text import read_keywords
 from isogloss.engine.chat.source import Markers, Read, ignore
 from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
 
 _TAG = "<|python_tag|>"
+_OPENING = re.compile(r"[^\s(]+\(")
+_METHOD = ".call"
+"""What Llama writes behind the names of its built-in functions and, at times, of others."""
 _BETWEEN = "; "
 _BLANK = r"\s\x1c-\x1f"
 """What the parser takes for a blank, in the set of a pattern."""
 
 
 class Llama3Parser(ToolParser):
-    """Calls stand at the start of an answer, behind another call, or behind the tag."""
+    """Calls stand at the start of an answer, behind another call, or behind the tag.
+
+    Behind the tag they may also be written as Python.
+    """
 
     starts = Markers(_TAG)
 
@@ -38,8 +45,10 @@ class Llama3Parser(ToolParser):
             yield from self._source.literal(_BETWEEN.strip())
 
     def _call(self) -> Read[bool]:
-        yield from self._source.literal(_TAG)
+        tagged = yield from self._source.literal(_TAG)
         yield from self._source.blanks()
+        if tagged and (yield from self._source.peek()) != "{":
+            return (yield from self._python())
         call = self._object()
         found = yield from call.read()
         if found and call.closed:
@@ -48,9 +57,17 @@ class Llama3Parser(ToolParser):
             yield from self._source.until(self.starts, ignore)
         return found
 
+    def _python(self) -> Read[bool]:
+        opening = yield from self._source.matching(_OPENING, self._longest + len(_METHOD))
+        if opening is None or not self._start(opening[:-1].removesuffix(_METHOD)):
+            return False
+        if not (yield from read_keywords(self._source, self._argue)):
+            yield from self._source.until(self.starts, ignore)
+        return True
+
 
 class Llama3(ToolFormat):
-    """Llama 3.1 and later, for functions of the user's; the built-in ones of Llama have a form of their own.
+    """Llama 3.1 and later.
 
     Guides cannot tell an answer in JSON from a call: under `auto` a text that begins with a brace must be a call, and
     the tag does not come.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from isogloss.engine.api import GuideError
 from isogloss.engine.chat.calls import Function, FunctionCall
 from isogloss.engine.chat.grammar import Builder, one_of, repeated
 from isogloss.engine.chat.json_text import json_text
-from isogloss.engine.chat.parameters import Argument, arguments_of, takes_text
+from isogloss.engine.chat.parameters import Argument, arguments_of, kinds_of, takes_text
 from isogloss.engine.chat.python_text import json_of, mapping_of
 from isogloss.engine.chat.source import Markers, Read, ignore
 from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
@@ -22,6 +23,7 @@ _PARAMETER_END = "</parameter>"
 _FUNCTION_END = "</function>"
 _END = "</tool_call>"
 _LONGEST_NAME = 256
+_NAMED = re.compile(r"[^>\n]*[>\n]")
 _NAME = r"/[A-Za-z_][A-Za-z0-9_-]{0,63}/"
 
 
@@ -29,8 +31,10 @@ class Qwen3CoderParser(ToolParser):
     """Values of parameters that take texts are texts; others are what JSON or Python make of them, if they can."""
 
     starts = Markers(_START, _FUNCTION)
-    _value_ends: ClassVar[Markers] = Markers(f"\n{_PARAMETER_END}", _PARAMETER_END)
-
+    # The last two end a value whose own end is missing.
+    _value_ends: ClassVar[Markers] = Markers(
+        f"\n{_PARAMETER_END}", _PARAMETER_END, f"\n{_PARAMETER}", f"\n{_FUNCTION_END}"
+    )
     _call_ends: ClassVar[Markers] = Markers(_FUNCTION_END, _END, _START, _FUNCTION)
 
     def _call(self) -> Read[bool]:
@@ -38,7 +42,7 @@ class Qwen3CoderParser(ToolParser):
             yield from self._source.blanks()
         if not (yield from self._source.literal(_FUNCTION)):
             return False
-        name = yield from self._source.before(">", self._longest)
+        name = yield from self._name(self._longest)
         if name is None or not self._start(name):
             return False
         while (yield from self._parameter(name)):
@@ -51,7 +55,7 @@ class Qwen3CoderParser(ToolParser):
         yield from self._source.blanks()
         if not (yield from self._source.literal(_PARAMETER)):
             return False
-        name = yield from self._source.before(">", _LONGEST_NAME)
+        name = yield from self._name(_LONGEST_NAME)
         if name is None:
             return False
         self._argue(f"{', ' if self._argued else '{'}{json_text(name)}: ")
@@ -59,10 +63,15 @@ class Qwen3CoderParser(ToolParser):
         if takes_text(self._functions[function], name):
             whole = yield from self._text()
         else:
-            whole = yield from self._value()
+            whole = yield from self._value(kinds_of(self._functions[function], name))
         yield from self._source.literal("\n")
         yield from self._source.literal(_PARAMETER_END)
         return whole
+
+    def _name(self, longest: int) -> Read[str | None]:
+        """A name up to the bracket that closes its tag, or to a line end where that one is missing."""
+        written = yield from self._source.matching(_NAMED, longest + 1)
+        return written and written[:-1]
 
     def _text(self) -> Read[bool]:
         self._argue('"')
@@ -74,11 +83,11 @@ class Qwen3CoderParser(ToolParser):
     def _argue_text(self, text: str) -> None:
         self._argue(json_text(text)[1:-1])
 
-    def _value(self) -> Read[bool]:
+    def _value(self, kinds: frozenset[str]) -> Read[bool]:
         parts: list[str] = []
         whole = yield from self._source.until(self._value_ends, parts.append)
         if whole:
-            self._argue(json_of("".join(parts)))
+            self._argue(json_of("".join(parts), kinds))
         return whole
 
     def _ends(self) -> Read[None]:
@@ -98,7 +107,7 @@ class Qwen3Coder(ToolFormat):
     Guides honour the names of the arguments, which ones are required and their order, and allow no others, but for a
     schema that tells of its arguments only elsewhere, as behind a `$ref`, which leaves them free. Values that are no
     texts follow their schema; of texts only the choice between some is honoured, no length and no pattern. Names must
-    not hold a `>`, nor options the tag that ends a value.
+    not hold a `>` or a line end, nor options the tag that ends a value.
     """
 
     name = "qwen3_coder"
@@ -120,7 +129,7 @@ class Qwen3Coder(ToolFormat):
         ]
         opening = build.text(f"\n{_FUNCTION}")
         call = build.rule(f"{opening} {one_of(ways)} {build.text(f'{_FUNCTION_END}{chr(10)}')} {build.marker(_END)}")
-        return repeated(call, f"{build.text(chr(10))} {build.marker(_START)}", at_least, at_most)
+        return repeated(call, build.marker(_START), at_least, at_most, blank=build.text("\n"))
 
 
 def _written(call: FunctionCall) -> str:
@@ -144,7 +153,7 @@ def _parameters(build: Builder, function: Function, strict_only: bool) -> str:
 
 
 def _is_writable(name: str) -> bool:
-    return ">" not in name and len(name) <= _LONGEST_NAME
+    return not {">", "\n"} & set(name) and len(name) <= _LONGEST_NAME
 
 
 def _value(build: Builder, argument: Argument) -> str:
