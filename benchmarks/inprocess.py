@@ -51,9 +51,10 @@ def transformers_peer(work: Work, model: str, dtype: str) -> Candidate:
     from isogloss.engine.torch.device import choose_device, choose_dtype  # noqa: PLC0415
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
 
-    folder = resolve_model(model, default_cache()).folder
+    resolved = resolve_model(model, default_cache())
     device = choose_device("auto")
-    loaded: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=choose_dtype(dtype, device)).eval().to(device)
+    chosen = choose_dtype(dtype, device, resolved.weight_bytes)
+    loaded: Any = AutoModelForCausalLM.from_pretrained(resolved.folder, dtype=chosen).eval().to(device)
     loaded.generation_config.eos_token_id = None
 
     def generate(prompts: Prompts) -> Pace:

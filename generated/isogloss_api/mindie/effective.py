@@ -193,11 +193,14 @@ class ToolFunction(TypedDict):
     """
     Whether the arguments must follow the schema, also where the model may choose not to call.
     """
-    description: NotRequired[str]
+    description: NotRequired[str | None]
     """
     What the function does.
     """
-    parameters: NotRequired[ToolParameters]
+    parameters: NotRequired[ToolParameters | None]
+    """
+    What arguments it takes.
+    """
 
 
 class NamedToolChoice(TypedDict):
@@ -383,6 +386,9 @@ class ChatRequest(TypedDict):
     How many most likely alternatives to report for each token.
     """
     chat_template_kwargs: TemplateArguments | None
+    """
+    Arguments for the model's chat template.
+    """
     tools: Tools | None
     """
     Functions that the model may call.

@@ -66,7 +66,7 @@ class TemplateArguments(BaseModel):
         extra="allow",
         use_attribute_docstrings=True,
     )
-    enable_thinking: StrictBool | MISSING = MISSING
+    enable_thinking: StrictBool | None | MISSING = MISSING
     """
     Whether a model that can think does so. Other models' templates do not know it.
     """
@@ -241,11 +241,14 @@ class ToolFunction(BaseModel):
     """
     Whether the arguments must follow the schema, also where the model may choose not to call.
     """
-    description: StrictStr | MISSING = MISSING
+    description: StrictStr | None | MISSING = MISSING
     """
     What the function does.
     """
-    parameters: ToolParameters | MISSING = MISSING
+    parameters: ToolParameters | None | MISSING = MISSING
+    """
+    What arguments it takes.
+    """
 
 
 class NamedToolChoice(BaseModel):
@@ -475,7 +478,10 @@ class ChatRequest(BaseModel):
     """
     How many most likely alternatives to report for each token.
     """
-    chat_template_kwargs: TemplateArguments | MISSING = MISSING
+    chat_template_kwargs: TemplateArguments | None | MISSING = MISSING
+    """
+    Arguments for the model's chat template.
+    """
     tools: Tools | None | MISSING = MISSING
     """
     Functions that the model may call.

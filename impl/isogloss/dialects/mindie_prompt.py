@@ -158,7 +158,11 @@ def _server(config: MindIEConfig, card: ModelCard) -> dict[str, int]:
 
 def _arguments(body: requests.ChatRequest) -> dict[str, object]:
     given = body.chat_template_kwargs
-    return {name: getattr(given, name) for name in given.model_fields_set} if isinstance(given, BaseModel) else {}
+    if not isinstance(given, BaseModel):
+        return {}
+    named = {name: getattr(given, name) for name in given.model_fields_set}
+    # Null is what clients write where nothing is set; a template could take it for `false`.
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _stops(body: requests.ChatRequest) -> tuple[str, ...]:

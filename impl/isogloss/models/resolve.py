@@ -29,6 +29,11 @@ class ResolvedModel:
     name: str
     """What to call it when nobody chose a name."""
 
+    @property
+    def weight_bytes(self) -> int:
+        """Size of the weights as they are stored."""
+        return sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
+
 
 Converter = Callable[[Path, Path], None]
 """Turns a GGUF file (first path) into a model in an empty folder (second path)."""

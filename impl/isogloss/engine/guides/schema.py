@@ -35,6 +35,34 @@ _IDLE: dict[str, tuple[object, ...]] = {
     "dependentSchemas": ({},),
 }
 """Values with which keywords that the library lacks ask for nothing."""
+_FORMATS = frozenset(
+    {
+        *(
+            "date-time",
+            "date",
+            "time",
+            "duration",
+            "email",
+            "idn-email",
+            "hostname",
+            "idn-hostname",
+            "ipv4",
+            "ipv6",
+            "uuid",
+        ),
+        *(
+            "uri",
+            "uri-reference",
+            "iri",
+            "iri-reference",
+            "uri-template",
+            "json-pointer",
+            "relative-json-pointer",
+            "regex",
+        ),
+    }
+)
+"""Those that JSON Schema defines. Others are remarks, as OpenAPI's `int32` and `password`."""
 _NEWEST = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -76,8 +104,12 @@ def without_idle_keywords(node: Any, *, named: bool = False) -> Any:
     return {
         name: value if name in _VALUES else without_idle_keywords(value, named=name in _NAMED)
         for name, value in node.items()
-        if value not in _IDLE.get(name, ())
+        if not _is_idle(name, value)
     }
+
+
+def _is_idle(name: str, value: object) -> bool:
+    return value not in _FORMATS if name == "format" else value in _IDLE.get(name, ())
 
 
 def _check(node: dict[str, Any]) -> None:

@@ -10,6 +10,10 @@ from isogloss.engine.torch.process import has_cann
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
+_SMALL = 4 * 2**30
+"""Bytes up to which a CPU's memory and patience are not the question: then a request's answer had better not depend on
+what else is in the batch, as it does in bfloat16."""
+
 
 class DeviceUnavailableError(Exception):
     """The device asked for is not there. The text says what is missing."""
@@ -50,10 +54,13 @@ def _require_cann() -> None:
         )
 
 
-def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """`auto` takes bfloat16 where the hardware computes in it, else float32."""
+def choose_dtype(name: str, device: torch.device, weight_bytes: int) -> torch.dtype:
+    """`auto` takes bfloat16, but float32 for small models on a CPU and where the hardware does not compute in it.
+
+    `weight_bytes` is the size of the weights as they are stored.
+    """
     if name == "auto":
-        native = device.type != "cpu" or _cpu_has_bf16()
+        native = device.type != "cpu" or (weight_bytes > _SMALL and _cpu_has_bf16())
         return torch.bfloat16 if native else torch.float32
     if name not in DTYPES:
         raise ValueError(f"dtype {name!r} is not one of auto, {', '.join(DTYPES)}")

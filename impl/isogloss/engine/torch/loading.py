@@ -68,7 +68,8 @@ def load_model(settings: TorchSettings) -> LoadedModel:
     if family is not None and family.chat_template is not None:
         tokenizer.chat_template = family.chat_template
     auto = AutoModelForCausalLM if family is None else AutoModelForMultimodalLM
-    model = auto.from_pretrained(resolved.folder, dtype=choose_dtype(settings.dtype, device), local_files_only=True)
+    dtype = choose_dtype(settings.dtype, device, resolved.weight_bytes)
+    model = auto.from_pretrained(resolved.folder, dtype=dtype, local_files_only=True)
     model = model.eval().requires_grad_(False).to(device)
     return LoadedModel(settings.name or resolved.name, model, tokenizer, length, family)
 

@@ -299,6 +299,25 @@ async def test_broken_arguments_in_the_history_harm_nobody(start, family, argume
     assert (await caller.ask(messages=messages, tools=TOOLS, max_tokens=2))["choices"]
 
 
+async def test_what_clients_leave_unset_may_be_null(start):
+    caller = await start()
+    bare = {"type": "function", "function": {"name": "get_weather"}}
+    nothing = {"type": "function", "function": {"name": "get_weather", "description": None, "parameters": None}}
+    script = hints(tool_calls=[OSLO])
+    answers = [
+        await caller.ask(messages=[{"role": "user", "content": "go"}], max_tokens=50, hints=script, **fields)
+        for fields in (
+            {"tools": [bare]},
+            {"tools": [nothing], "chat_template_kwargs": None},
+            {"tools": [nothing], "chat_template_kwargs": {"enable_thinking": None}},
+        )
+    ]
+    assert [calls_of(answer["choices"][0]["message"]) for answer in answers] == [
+        [("get_weather", {"city": "Oslo"})]
+    ] * 3
+    assert len({answer["usage"]["prompt_tokens"] for answer in answers}) == 1
+
+
 async def test_functions_that_no_prompt_holds_are_refused_before_the_template_sees_them(start, monkeypatch):
     caller = await start()
     monkeypatch.delattr(PromptReader, "_tokenized")

@@ -63,6 +63,8 @@ async def test_a_schema_is_followed(texts, whitespace: str | None) -> None:
         {"type": "object", "propertyNames": {}, "dependentRequired": {}, "unevaluatedProperties": {}},
         {"type": "object", "properties": {"uniqueItems": {"type": "array", "uniqueItems": False}}},
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "propertyNames": {"type": "string"}}}},
+        {"type": "object", "properties": {"format": {"type": "integer", "format": "int32"}}, "required": ["format"]},
+        {"type": "string", "format": "password"},
     ],
 )
 async def test_what_asks_for_nothing_is_no_obstacle(texts, idle: dict[str, object]) -> None:

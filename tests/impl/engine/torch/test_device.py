@@ -40,17 +40,18 @@ def test_an_npu_without_its_toolkit_says_so(monkeypatch):
 
 
 def test_dtypes(monkeypatch):
-    cpu, other = torch.device("cpu"), torch.device("meta")
+    cpu, other, small, large = torch.device("cpu"), torch.device("meta"), 2**30, 2**34
     for native, expected in ((True, torch.bfloat16), (False, torch.float32)):
         monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda native=native: native)
         monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-        assert choose_dtype("auto", cpu) == expected
+        assert choose_dtype("auto", cpu, large) == expected
+        assert choose_dtype("auto", cpu, small) == torch.float32
     monkeypatch.delattr(torch.cpu, "_is_avx512_bf16_supported")
-    assert choose_dtype("auto", cpu) == torch.float32
-    assert choose_dtype("auto", other) == torch.bfloat16
-    assert choose_dtype("fp16", cpu) == torch.float16
+    assert choose_dtype("auto", cpu, large) == torch.float32
+    assert choose_dtype("auto", other, small) == torch.bfloat16
+    assert choose_dtype("fp16", cpu, small) == torch.float16
     with pytest.raises(ValueError, match="int3"):
-        choose_dtype("int3", cpu)
+        choose_dtype("int3", cpu, small)
 
 
 def test_torch_npu_is_loaded_only_where_it_can_be(tmp_path):
