@@ -1,16 +1,12 @@
-"""An engine that says what a test tells it, and a caller that judges, answers and validates."""
+"""An engine that says what a test tells it, and callers for it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Callable, Iterable
-from typing import Any
 
 import pytest
-from isogloss.dialects.registry import Dialect, build, features
 from isogloss.engine.api import (
     Delta,
-    Engine,
     EngineStatus,
     Event,
     Finish,
@@ -22,10 +18,7 @@ from isogloss.engine.api import (
     TokenScore,
 )
 from isogloss.engine.scripted.vocabulary import VOCAB_SIZE, ByteTokenizer
-from isogloss_api import document
-from isogloss_api.runtime import Call, Context, Stream
-from isogloss_spec.judge import Judge, Verdict
-from jsonschema_rs import Draft202012Validator, Registry
+from support.caller import Caller
 
 Script = Callable[[GenerationRequest], Iterable[Event | Exception]]
 
@@ -82,68 +75,6 @@ class FakeEngine:
                 yield event
         finally:
             self.closed.append(request.request_id)
-
-
-SHAPES = {
-    "nim": ("CompletionResponse", "CompletionStreamResponse"),
-    "atoma": ("CompletionsResponse", "CompletionsStreamResponse"),
-    "acs": ("CompletionResponse", "CompletionChunk"),
-}
-"""Dialect to the names of its answer and its chunk."""
-
-
-class Caller:
-    """Sends bodies to the route stubs of a dialect as the web layer does, and validates what comes back."""
-
-    def __init__(self, engine: Engine, name: str = "nim") -> None:
-        bundled = document(name)
-        self.dialect: Dialect = build(name, engine)
-        self.judge = Judge(bundled, "create_completion", models={engine.card.name}, features=features(engine))
-        self.model = engine.card.name
-        self.context: Context = {}
-        registry = Registry([(f"urn:{name}", bundled)])
-        self.whole, self.chunk = (
-            Draft202012Validator({"$ref": f"urn:{name}#/components/schemas/{shape}"}, registry=registry)
-            for shape in SHAPES[name]
-        )
-
-    async def answer(self, hints: dict[str, str] | None = None, **fields: Any) -> Any:
-        """Reply or Stream for a body with these fields; `...` leaves a field out."""
-        body = {"model": self.model, "prompt": "Hi", **fields}
-        raw = json.dumps({name: value for name, value in body.items() if value is not ...}).encode()
-        verdict = self.judge.check(raw)
-        exchange = Exchange(self, verdict, hints or {})
-        return await self.dialect.routes.create_completion(exchange)  # type: ignore[attr-defined]
-
-    async def ask(self, **fields: Any) -> Any:
-        """The body of a whole answer."""
-        body = (await self.answer(**fields)).body
-        self.whole.validate(body)
-        json.dumps(body, allow_nan=False)
-        return body
-
-    async def chunks(self, **fields: Any) -> list[Any]:
-        """All chunks of a stream."""
-        stream = await self.answer(stream=True, **fields)
-        assert isinstance(stream, Stream)
-        found = [chunk async for chunk in stream.events]
-        for chunk in found:
-            self.chunk.validate(chunk)
-        return found
-
-
-class Exchange:
-    """What a route stub sees of a request."""
-
-    def __init__(self, caller: Caller, verdict: Verdict, hints: dict[str, str]) -> None:
-        self.body = verdict.body
-        self.call: Call[Any] = Call("the-client's-id", verdict.eff, hints=hints)
-        self._caller = caller
-        self._verdict = verdict
-
-    def admit(self, context: Context) -> None:
-        self._caller.context = context
-        self._caller.judge.check_prompt(self._verdict, context)
 
 
 @pytest.fixture

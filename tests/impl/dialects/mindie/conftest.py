@@ -2,74 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from isogloss.dialects.mindie_config import MindIEConfig
-from isogloss.dialects.registry import Options, build, features
+from isogloss.dialects.registry import Options
 from isogloss.engine.api import Delta, Engine, Event, Finish, Started, Timing, TokenLogprob, TokenScore
-from isogloss_api import document
-from isogloss_api.runtime import Call, Context, Stream
-from isogloss_spec.judge import Judge, Verdict
-from jsonschema_rs import Draft202012Validator, Registry
-
-HI = [{"role": "user", "content": "Hi"}]
+from support.caller import Caller
 
 
-class ChatCaller:
-    """Sends bodies to the route stubs as the web layer does, and validates what comes back."""
-
-    def __init__(self, engine: Engine, config: MindIEConfig | None = None, media: Any = None) -> None:
-        bundled = document("mindie")
-        options = Options(config or MindIEConfig(), media)
-        self.engine = engine
-        self.dialect = build("mindie", engine, options)
-        self.model = self.dialect.model or engine.card.name
-        self.judge = Judge(bundled, "create_chat_completion", models={self.model}, features=features(engine, options))
-        self.context: Context = {}
-        registry = Registry([("urn:mindie", bundled)])
-        self.whole, self.chunk = (
-            Draft202012Validator({"$ref": f"urn:mindie#/components/schemas/{shape}"}, registry=registry)
-            for shape in ("ChatCompletion", "ChatChunk")
-        )
-
-    async def answer(self, hints: dict[str, str] | None = None, **fields: Any) -> Any:
-        """Reply or Stream for a body with these fields."""
-        body = {"model": self.model, "messages": HI, **fields}
-        exchange = Exchange(self, self.judge.check(json.dumps(body).encode()), hints or {})
-        return await self.dialect.routes.create_chat_completion(exchange)  # type: ignore[attr-defined]
-
-    async def ask(self, **fields: Any) -> Any:
-        """The body of a whole answer."""
-        body = (await self.answer(**fields)).body
-        self.whole.validate(body)
-        json.dumps(body, allow_nan=False)
-        return body
-
-    async def chunks(self, **fields: Any) -> list[Any]:
-        """All chunks of a stream."""
-        stream = await self.answer(stream=True, **fields)
-        assert isinstance(stream, Stream)
-        found = [chunk async for chunk in stream.events]
-        for chunk in found:
-            self.chunk.validate(chunk)
-        return found
-
-
-class Exchange:
-    """What a route stub sees of a request."""
-
-    def __init__(self, caller: ChatCaller, verdict: Verdict, hints: dict[str, str]) -> None:
-        self.body = verdict.body
-        self.call: Call[Any] = Call("the-client's-id", verdict.eff, hints=hints)
-        self._caller = caller
-        self._verdict = verdict
-
-    def admit(self, context: Context) -> None:
-        self._caller.context = context
-        self._caller.judge.check_prompt(self._verdict, context)
+def chat_caller(engine: Engine, config: MindIEConfig | None = None, media: Any = None) -> Caller:
+    """A caller for an engine, with a configuration."""
+    return Caller(engine, "mindie", Options(config or MindIEConfig(), media))
 
 
 def timing(tokens: int) -> Timing:
@@ -112,14 +57,14 @@ def engine(playing) -> Any:
 
 
 @pytest.fixture
-def caller(engine) -> ChatCaller:
-    return ChatCaller(engine)
+def caller(engine) -> Caller:
+    return chat_caller(engine)
 
 
 @pytest.fixture
-def calling() -> Callable[..., ChatCaller]:
+def calling() -> Callable[..., Caller]:
     """A caller for an engine of the test's own, with a configuration."""
-    return ChatCaller
+    return chat_caller
 
 
 @pytest.fixture
