@@ -12,8 +12,8 @@ from pathlib import Path
 from string import Template
 from urllib.parse import quote
 
-from isogloss_conformance import report
 from isogloss_conformance.deviations import split
+from isogloss_conformance.reading import read
 from isogloss_conformance.report import Report
 from isogloss_conformance.results import Result, Status
 
@@ -114,7 +114,7 @@ def area_of(result: Result) -> str:
 def rows(folder: Path, output: Path) -> list[Row]:
     """A row for each report below a folder, the best first. Raises ReportError for a file that is none."""
     paths = sorted(folder.rglob("*.jsonl"))
-    return sorted((_row(report.read(path), path, output) for path in paths), key=lambda row: row.rank)
+    return sorted((_row(read(path), path, output) for path in paths), key=lambda row: row.rank)
 
 
 def _row(made: Report, path: Path, output: Path) -> Row:

@@ -24,23 +24,23 @@ from isogloss_conformance.client import AddressError, Client
 from isogloss_conformance.completeness import completeness
 from isogloss_conformance.console import Screen
 from isogloss_conformance.deviations import DeviationsError
-from isogloss_conformance.discover import DiscoveryError, discover, features_of
+from isogloss_conformance.discover import discover, features_of
 from isogloss_conformance.forecast import server_limits
 from isogloss_conformance.mutants.score import Upstream, trials
-from isogloss_conformance.report import Report, ReportError
+from isogloss_conformance.obstacles import DIALECTS, DiscoveryError, Obstacles
+from isogloss_conformance.reading import ReportError, read
+from isogloss_conformance.repeating import check_dialect, conditions, failures
+from isogloss_conformance.report import Report
 from isogloss_conformance.results import Status
 from isogloss_conformance.runner import STEPS, Runner
 from isogloss_conformance.session import Facts, Options, Session
 
 Json = Any
 KEY_VARIABLE = "ISOGLOSS_CONFORMANCE_KEY"
-DIALECTS = tuple(name for name in isogloss_api.DOCUMENTS if name != "service")
 SECRET = frozenset({"api_key", "header"})
 """Options whose values no report shows."""
 UNSAID = frozenset({"run", "base_url", "dialect", "report_dir", "report", "server", "server_version"})
 """What is in the header by another name, or says nothing about the run."""
-REPEATED = ("features", "max_total_tokens", "set", "patience", "flood", "seed", "examples")
-"""What a replay takes over from the run that it repeats, unless it is given anew."""
 
 
 class UsageError(Exception):
@@ -147,21 +147,20 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    old = report.read(options.report)
-    failed = tuple(result.id for result in old.of_status(Status.FAIL, Status.ERROR))
-    if not failed:
+    old = read(options.report)
+    if not old.of_status(Status.FAIL, Status.ERROR):
         Screen().say("The report names nothing that does not hold.")
         return 0
-    if old.header.dialect not in DIALECTS:
-        raise UsageError(f"{options.report} is about no dialect of this version")
+    check_dialect(old)
     document = isogloss_api.document(old.header.dialect)
     client = _client(options, options.base_url or old.header.base_url)
     options.model = options.model or old.header.model
-    for name in REPEATED:
-        setattr(options, name, getattr(options, name, None) or old.header.options.get(name))
+    for name, value in conditions(old).items():
+        setattr(options, name, getattr(options, name, None) or value)
     if options.server is None and options.base_url is None:
         options.server, options.server_version = deviations.split(old.header.software)
-    chosen = replace(_conditions(options), exactly=frozenset(failed))
+    planned = Runner(Session(document, client, Facts(options.model)))
+    chosen = replace(_conditions(options), exactly=failures(old, planned.checks))
     session = Session(document, client, _discovered(options, document, client), chosen)
     made = _made(session, {})
     Screen().summary(made)
@@ -169,13 +168,16 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    left, right = report.read(options.left), report.read(options.right)
+    left, right = read(options.left), read(options.right)
+    found = compare.comparison(left, right)
+    if not found.compared:
+        raise UsageError(" ".join(("there is nothing to compare.", *found.notes)))
     screen = Screen()
-    if not compare.same_document(left, right):
-        screen.say("The reports are about different documents.")
-    count = screen.differences(compare.differences(left, right))
-    screen.say(f"{count} difference(s)")
-    return 1 if count else 0
+    for note in found.notes:
+        screen.say(note)
+    screen.differences(found.differences)
+    screen.say(f"{len(found.differences)} difference(s) in {found.compared} requirements")
+    return 1 if found.differences else 0
 
 
 def _board(options: argparse.Namespace) -> int:
@@ -303,6 +305,9 @@ def _discovered(options: argparse.Namespace, document: dict[str, Json], client: 
             f"--features: the dialect has no {', '.join(sorted(claimed - known))}, only {', '.join(sorted(known))}"
         )
     facts = discover(document, client, model=options.model, context_length=options.max_total_tokens, features=claimed)
+    other = Obstacles(document, client).other_dialect()
+    if other is not None:
+        Screen().warn(f"the errors of this server look like those of {other}: is --dialect right?")
     return replace(facts, software=_software(options, facts.software))
 
 

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from isogloss_conformance.curl import command
 from isogloss_conformance.deadline import Deadline, limited
 from isogloss_conformance.events import Recording
 
@@ -28,7 +29,6 @@ GIVEN_UP_AFTER = 8
 NOT_ASKED = f"no answer: not asked any more, as none of the last {GIVEN_UP_AFTER} requests was answered in time"
 SECRET_CHARS = 8
 """Shorter values that go with every request are no secrets; to black them out would leave gaps everywhere."""
-_LONGEST_SHOWN_BODY = 2000
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 
@@ -112,6 +112,7 @@ class Client:
         self.keyed = self._key is not None
         for name, value in self.headers().items():
             _check_header(name, value)
+        self._given = tuple(headers or ())
         self._secrets = {value for value in (headers or {}).values() if len(value) >= SECRET_CHARS}
         self.timeout = timeout
         self.authorities = authorities
@@ -150,8 +151,13 @@ class Client:
 
     def ask_root(self, path: str) -> Answer:
         """GET a path of the host itself, whatever prefix `base_url` has."""
+        return self._sent(self.root, Request("GET", path, headers={}), self.headers())
+
+    @property
+    def root(self) -> str:
+        """The address without a path."""
         parts = urlsplit(self.base_url)
-        return self._sent(f"{parts.scheme}://{parts.netloc}", Request("GET", path, headers={}), self.headers())
+        return f"{parts.scheme}://{parts.netloc}"
 
     def _sent(self, base: str, request: Request, headers: Mapping[str, str]) -> Answer:
         started = time.perf_counter()
@@ -217,16 +223,19 @@ class Client:
         silent = time.monotonic() - self._answered
         return self._late >= GIVEN_UP_AFTER and silent >= GIVEN_UP_AFTER * self.timeout
 
-    def curl(self, request: Request) -> str:
-        """A command line that repeats the request, with `$KEY` for the key."""
-        parts = ["curl", "-sS", "-i", "-X", request.method, shlex.quote(self.base_url + request.path)]
-        if self._key is not None:
-            parts += ["-H", f'"Authorization: {self._key.partition(" ")[0]} $KEY"']
-        for name, value in request.headers.items():
-            parts += ["-H", shlex.quote(f"{name}: {value}")]
-        if request.body:
-            parts += ["--data-binary", shlex.quote(_shown(request.body))]
-        return " ".join(parts)
+    def curl(self, request: Request, *, with_key: bool = True, at_root: bool = False) -> str:
+        """A command line that repeats the request, with variables of the shell for the key and for given headers.
+
+        `at_root` is for a path that stands for itself, whatever prefix `base_url` has.
+        """
+        hidden = {name: f"${re.sub('[^A-Z0-9]', '_', name.upper())}" for name in self._given}
+        if with_key and self._key is not None:
+            hidden["Authorization"] = f"{self._key.partition(' ')[0]} $KEY"
+        tls = [("--cacert", self.authorities), ("--cert", self.certificate)]
+        options = [text for name, path in tls if path is not None for text in (name, shlex.quote(path))]
+        headers = {**hidden, **request.headers}
+        base = self.root if at_root else self.base_url
+        return command(request.method, base + request.path, headers, request.body, options)
 
     def close(self) -> None:
         """Close all connections."""
@@ -259,10 +268,3 @@ def _address(base_url: str) -> tuple[str, str | None]:
 def _check_header(name: str, value: str) -> None:
     if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
         raise AddressError(f"the header {name!r} cannot be sent: its name or its value has characters that none has")
-
-
-def _shown(body: bytes) -> str:
-    text = body.decode("utf-8", "backslashreplace")
-    if len(text) <= _LONGEST_SHOWN_BODY:
-        return text
-    return f"{text[:_LONGEST_SHOWN_BODY]}… ({len(body)} bytes)"

@@ -36,13 +36,14 @@ class Screen:
     def follow(self, runner: Runner) -> list[Result]:
         """Run everything behind a progress bar, and name what is wrong as it is found."""
         columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        results = []
+        results: list[Result] = []
         with Progress(*columns, console=self._err, transient=True) as progress:
             task = progress.add_task("", total=len(runner.checks))
             for result in runner.run():
+                repeated = bool(results) and _is_lost(result) and results[-1].got == result.got
                 results.append(result)
                 progress.update(task, advance=1, description=result.step)
-                if result.status in (Status.FAIL, Status.ERROR):
+                if result.status in (Status.FAIL, Status.ERROR) and not repeated:
                     self._out.print(self._finding(result))
         return results
 
@@ -72,13 +73,11 @@ class Screen:
             f"{ledger.unprovable} unprovable here, {ledger.disabled} left out; {report.seconds:.1f} s"
         )
 
-    def differences(self, found: Iterable[Difference]) -> int:
-        """One line for each difference; returns their number."""
-        listed = list(found)
-        for difference in listed:
+    def differences(self, found: Iterable[Difference]) -> None:
+        """One line for each difference."""
+        for difference in found:
             left, right = (self._status(status) for status in (difference.left, difference.right))
             self._out.print(f"{left} → {right}  [bold]{escape(difference.id)}[/]  {escape(difference.requirement)}")
-        return len(listed)
 
     def trials(self, made: Iterable[Trial]) -> bool:
         """A line for each trial that went wrong, and the score; whether all went well."""
@@ -103,3 +102,12 @@ class Screen:
     def complain(self, text: str) -> None:
         """One line about what cannot be done."""
         self._err.print(f"[red]isogloss-conformance: {escape(text)}[/]")
+
+    def warn(self, text: str) -> None:
+        """One line about what is probably not meant."""
+        self._err.print(f"[yellow]isogloss-conformance: {escape(text)}[/]")
+
+
+def _is_lost(result: Result) -> bool:
+    """Whether no answer came. Once a server is gone, all results say so: the first is enough for a person."""
+    return result.status is Status.ERROR and result.got.startswith("no answer")

@@ -16,17 +16,13 @@ from isogloss_spec.ledger import ledger
 from isogloss_spec.pairs import NoPair, Pairs
 from isogloss_spec.types import Path
 
-from isogloss_conformance.client import Answer, Client, Request, post
+from isogloss_conformance.client import Answer, Client, post
+from isogloss_conformance.obstacles import MODELS, Obstacles
 from isogloss_conformance.oracle import Expected, difference
 from isogloss_conformance.session import Facts, main_operation
 
 Json = Any
-MODELS = Request("GET", "/v1/models", headers={})
 SCRIPT = "X-Isogloss-Script"
-
-
-class DiscoveryError(Exception):
-    """The server cannot be tested as asked. The text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +43,14 @@ def discover(
     features: frozenset[str] | None = None,
 ) -> Facts:
     """Ask the server what was not said. Raises DiscoveryError."""
+    obstacles = Obstacles(document, client)
     models = client.send(MODELS)
-    if models.trouble is not None:
-        raise DiscoveryError(f"{client.base_url} cannot be reached ({client.redacted(models.trouble)})")
+    obstacles.reached(models)
     entry = _entry(models, model)
     name = model or _text(entry, "id")
     if name is None:
-        said = client.redacted(models.described())
-        raise DiscoveryError(f"GET {client.base_url}/v1/models names no model ({said}): give --model{_hint(client)}")
+        raise obstacles.nameless(models)
+    obstacles.plain_call(name, [text for found in _entries(models) if (text := _text(found, "id"))])
     prober = _Prober(document, client, name)
     found = prober.features() if features is None else features
     length = context_length or _count(entry.get("max_model_len"))
@@ -68,19 +64,19 @@ def features_of(document: Mapping[str, Json]) -> frozenset[str]:
 
 def _entry(answer: Answer, model: str | None) -> Mapping[str, Json]:
     """What the list says of the model; of the first one if none was named."""
+    return next((entry for entry in _entries(answer) if model is None or entry.get("id") == model), {})
+
+
+def _entries(answer: Answer) -> list[Mapping[str, Json]]:
+    """All that the list says, as far as it is one."""
     listed = answer.json.get("data") if isinstance(answer.json, dict) else None
-    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return next((entry for entry in entries if model is None or entry.get("id") == model), {})
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
 def _text(entry: Mapping[str, Json], name: str) -> str | None:
     """A text that can be sent again: half of a surrogate pair cannot."""
     value = entry.get(name)
     return value if isinstance(value, str) and value.isprintable() else None
-
-
-def _hint(client: Client) -> str:
-    return ", or a base URL without the /v1 at its end" if client.base_url.endswith("/v1") else ""
 
 
 def _count(value: Json) -> int | None:

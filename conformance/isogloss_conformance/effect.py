@@ -10,6 +10,7 @@ from typing import Any
 from isogloss_conformance.caller import Caller
 
 Json = Any
+SEEDS = range(1, 6)
 
 
 @dataclass(frozen=True, slots=True)

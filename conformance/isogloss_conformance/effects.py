@@ -15,10 +15,12 @@ from isogloss_conformance.answer_effects import ANSWER_EFFECTS
 from isogloss_conformance.call_effects import CALL_EFFECTS
 from isogloss_conformance.caller import Caller, NoReply
 from isogloss_conformance.checks import Check
-from isogloss_conformance.effect import Effect, unequal
+from isogloss_conformance.effect import SEEDS, Effect, unequal
 from isogloss_conformance.media_effects import MEDIA_EFFECTS
 from isogloss_conformance.results import Outcome, Status
+from isogloss_conformance.search_effects import SEARCH_EFFECTS
 from isogloss_conformance.session import Session
+from isogloss_conformance.token_effects import TOKEN_EFFECTS
 
 Json = Any
 A, B = "65", "66"
@@ -26,7 +28,8 @@ A, B = "65", "66"
 FORCED = {A: 100}
 RIVALS = {str(token): 100 for token in range(33, 97)}
 """Tokens among which a model is at a loss: none is ahead by a penalty of 2 for long."""
-SEEDS = range(1, 6)
+BLANKS = {"prefer_tokens": [" "]}
+"""A script for an engine that follows one."""
 SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "boolean"}},
@@ -74,12 +77,20 @@ def _max_tokens(call: Caller) -> str | None:
 
 
 def _greedy(call: Caller) -> str | None:
-    return unequal("the second text", call(max_tokens=8).text, call(max_tokens=8).text)
+    return unequal("the second text", call(max_tokens=8).text, _words(call))
 
 
 def _only_the_likeliest(call: Caller, **fields: Json) -> str | None:
     """With this field sampling is left no choice."""
-    return unequal("the text", call(max_tokens=8, temperature=1, **fields).text, call(max_tokens=8).text)
+    return unequal("the text", call(max_tokens=8, temperature=1, **fields).text, _words(call))
+
+
+def _words(call: Caller, tokens: int = 8) -> str:
+    """What the model says anyway. Raises NoReply if it says nothing, which proves nothing."""
+    said = call(max_tokens=tokens).text
+    if not said:
+        raise NoReply(Outcome(Status.SKIP, got="unprovable: the model says nothing"))
+    return said
 
 
 def _seed(call: Caller) -> str | None:
@@ -98,11 +109,8 @@ def _n(call: Caller) -> str | None:
 
 def _said(call: Caller) -> tuple[str, str]:
     """What the model says anyway, and a text from its middle. Raises NoReply if it says nothing."""
-    said = call(max_tokens=12).text
-    word = said[len(said) // 2 : len(said) // 2 + 3]
-    if not word:
-        raise NoReply(Outcome(Status.SKIP, got="unprovable: the model says nothing"))
-    return said, word
+    said = _words(call, 12)
+    return said, said[len(said) // 2 : len(said) // 2 + 3]
 
 
 def _stop(call: Caller) -> str | None:
@@ -128,8 +136,9 @@ def _bias(call: Caller) -> str | None:
 
 
 def _penalty(field: str, call: Caller) -> str | None:
-    plain = call(max_tokens=24, logit_bias=RIVALS).text
-    changed = call(max_tokens=24, logit_bias=RIVALS, **{field: 2}).text
+    """Where no bias can hold a model to few tokens, a longer text has some of them twice."""
+    asked = {"max_tokens": 24, "logit_bias": RIVALS} if "logit_bias" in call.fields else {"max_tokens": 64}
+    plain, changed = call(**asked).text, call(**asked, **{field: 2}).text
     return None if plain != changed else f"the text stays {plain!r}"
 
 
@@ -202,6 +211,12 @@ def _json_schema(call: Caller, **fields: Json) -> str | None:
     return None if fits and text else f"the text is {text!r}"
 
 
+def _whitespace(call: Caller) -> str | None:
+    """An engine that follows scripts is told to write blanks wherever it may."""
+    text = call(script=BLANKS, max_tokens=16, guided_json=SCHEMA, guided_whitespace_pattern="").text
+    return f"the text is {text!r}" if not text or re.search(r"\s", text) else None
+
+
 def _effects() -> Iterator[Effect]:
     yield Effect("max_tokens", "max_tokens bounds the completion.", ("max_tokens",), _max_tokens)
     yield Effect("temperature", "At temperature 0 two calls give one text.", ("temperature",), _greedy)
@@ -220,11 +235,15 @@ def _effects() -> Iterator[Effect]:
     )
     yield Effect("bias", "A bias of 100 forces a token.", ("logit_bias",), _bias)
     for name in ("presence_penalty", "frequency_penalty"):
-        yield Effect(name, f"{name} sets back what was said.", (name, "logit_bias"), partial(_penalty, name))
+        yield Effect(name, f"{name} sets back what was said.", (name,), partial(_penalty, name))
     yield Effect("repetition_penalty", "It changes what is said.", ("repetition_penalty",), _repetition)
     yield Effect("echo", "echo repeats the prompt.", ("echo",), _echo)
     yield Effect("logprobs", "logprobs 2 gives two alternatives a token.", ("logprobs", "prompt"), _logprobs)
-    yield Effect("top_logprobs", "top_logprobs 2 gives two alternatives a token.", ("top_logprobs",), _chat_logprobs)
+    yield Effect(
+        *("top_logprobs", "top_logprobs 2 gives two alternatives a token."),
+        ("top_logprobs", "logprobs"),
+        _chat_logprobs,
+    )
     yield Effect("prompt_logprobs", "There is an entry for each token.", ("prompt_logprobs",), _prompt_logprobs)
     yield Effect("token_ids", "Tokens are shown as ids.", ("return_tokens_as_token_ids",), _token_ids)
     yield Effect("guided_choice", "The completion is one of the choices.", ("guided_choice",), _choice)
@@ -233,7 +252,9 @@ def _effects() -> Iterator[Effect]:
     yield Effect("nvext", "A guide in nvext is followed.", ("nvext",), _older_place)
     fits = "The completion fits the schema."
     yield Effect("guided_json", fits, ("guided_json",), partial(_json_schema, guided_json=SCHEMA))
+    blank = ("guided_whitespace_pattern", "guided_json")
+    yield Effect("whitespace", "Between the parts stands what the pattern allows.", blank, _whitespace)
     yield Effect("response_format", fits, ("response_format",), partial(_json_schema, response_format=FORM))
 
 
-EFFECTS = (*_effects(), *ANSWER_EFFECTS, *CALL_EFFECTS, *MEDIA_EFFECTS)
+EFFECTS = (*_effects(), *ANSWER_EFFECTS, *TOKEN_EFFECTS, *SEARCH_EFFECTS, *CALL_EFFECTS, *MEDIA_EFFECTS)

@@ -29,15 +29,18 @@ class Exchange:
 
     def ask(self, request: Request, operation: Operation, forecast: Forecast, *, with_key: bool = True) -> Outcome:
         """Send one request to an operation and compare."""
-        return self.judged(request, self._client.send(request, with_key=with_key), operation, forecast)
+        answer = self._client.send(request, with_key=with_key)
+        return self.judged(request, answer, operation, forecast, with_key=with_key)
 
     def refused(self, request: Request, operation: Operation, fault: Fault, *, with_key: bool = True) -> Outcome:
         """Send one request that must be answered with a fault."""
         return self.ask(request, operation, only(fault), with_key=with_key)
 
-    def judged(self, request: Request, answer: Answer, operation: Operation, forecast: Forecast) -> Outcome:
+    def judged(
+        self, request: Request, answer: Answer, operation: Operation, forecast: Forecast, *, with_key: bool = True
+    ) -> Outcome:
         """Compare an answer that is there already."""
-        curl = self._client.curl(request)
+        curl = self._client.curl(request, with_key=with_key)
         expected = described(self._session, forecast)
         if answer.trouble is not None:
             return Outcome(Status.ERROR, expected, answer.trouble, curl)

@@ -19,6 +19,8 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import from_schema
 from schemathesis.engine.events import NonFatalError, ScenarioFinished
 
+from isogloss_conformance.client import Request
+from isogloss_conformance.curl import command
 from isogloss_conformance.oracle import Oracle, difference
 
 Json = Any
@@ -26,6 +28,8 @@ LARGEST = {"max_tokens": 4, "n": 3, "min_tokens": 4}
 """What a fuzzed request may ask for at most, so that a real model is not kept busy."""
 WORK = "max_tokens"
 _RUN = "x-conformance-run"
+_MADE = frozenset({"host", "connection", "content-length", "x-schemathesis-testcaseid"})
+"""Headers that each program makes for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,15 @@ class Finding:
     operation: str
     check: str
     message: str
-    curl: str
+    request: Request
+    """Its path is what stands behind the base URL; without the headers that go with every request."""
+    keyed: bool
+    """Whether the key went with it."""
+
+    @property
+    def curl(self) -> str:
+        """The request in short, for people who know the server."""
+        return command(self.request.method, self.request.path, self.request.headers, self.request.body)
 
 
 @dataclass(slots=True)
@@ -73,6 +85,8 @@ class _Run:
     oracle: Oracle
     amounts: Mapping[str, int]
     """What to fill in where a request names no amount: the server would take what it can, which may be a lot."""
+    key: str | None
+    """The header that carries the key; None without one."""
 
 
 _RUNS: dict[int, _Run] = {}
@@ -100,6 +114,8 @@ def document_oracle(ctx: Any, response: Any, case: Any) -> None:
     run = _run_of(case)
     request = response.request
     if run is None or not _is_json(request.headers.get("Content-Type", "")):
+        return
+    if run.key not in (None, request.headers.get("Authorization")):  # left out on purpose, to see it refused
         return
     expected = run.oracle.expect(request.method, case.operation.path, _raw(request.body))
     if expected is None:
@@ -136,16 +152,19 @@ def fuzz(
 ) -> FuzzReport:
     """Fuzz every operation of a document at a server. The same seed sends the same requests."""
     run = len(_RUNS)
-    _RUNS[run] = _Run(Oracle(document, models=models, features=features), _endless(document))
+    _RUNS[run] = _Run(
+        Oracle(document, models=models, features=features), _endless(document), transport.headers.get("Authorization")
+    )
     try:
         schema = schemathesis.openapi.from_dict(
             _copy(document, models[0], run, keyed=transport.keyed),
             config=_config(base_url, examples, seed, transport),
         )
         report = FuzzReport()
+        sent = _Sent(base_url, transport.headers)
         with _collapses(report):
             for event in from_schema(schema).execute():
-                _take(event, report)
+                _take(event, report, sent)
         return report
     finally:
         del _RUNS[run]
@@ -216,18 +235,36 @@ def _config(base_url: str, examples: int, seed: int, transport: Transport) -> Sc
     )
 
 
-def _take(event: Any, report: FuzzReport) -> None:
+def _take(event: Any, report: FuzzReport, sent: _Sent) -> None:
     if isinstance(event, NonFatalError):
         report.errors.append(str(event.info))
     elif isinstance(event, ScenarioFinished):
         for case_id, checks in event.recorder.checks.items():
             report.cases += 1
             report.judged += any(check.name == "document_oracle" for check in checks)
-            report.findings.extend(_findings(event.label or "", checks, event.recorder, case_id))
+            report.findings.extend(_findings(event.label or "", checks, event.recorder.interactions[case_id], sent))
 
 
-def _findings(label: str, checks: Any, recorder: Any, case_id: str) -> Iterator[Finding]:
+def _findings(label: str, checks: Any, interaction: Any, sent: _Sent) -> Iterator[Finding]:
     for check in checks:
         if check.failure_info is not None:
-            failure = check.failure_info
-            yield Finding(label, check.name, failure.failure.message, failure.code_sample)
+            failure = check.failure_info.failure
+            message = ": ".join(filter(None, (failure.title, failure.message)))
+            yield Finding(label, check.name, message, *sent.request(interaction.request))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What goes with every request."""
+
+    base_url: str
+    headers: Mapping[str, str]
+
+    def request(self, made: Any) -> tuple[Request, bool]:
+        """A request of schemathesis as one of ours, and whether the key went with it."""
+        headers = {name: values[0] for name, values in made.headers.items()}
+        known = {name.lower() for name, value in self.headers.items() if headers.get(name) == value}
+        own = {name: value for name, value in headers.items() if name.lower() not in known | _MADE}
+        return Request(
+            made.method, made.uri.removeprefix(self.base_url), made.body or b"", own
+        ), "authorization" in known

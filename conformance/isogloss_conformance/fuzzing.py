@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isogloss_conformance.checks import Check
-from isogloss_conformance.client import post
+from isogloss_conformance.client import Client, post
 from isogloss_conformance.fuzz import FuzzReport, Transport, fuzz
 from isogloss_conformance.results import Outcome, Status
 from isogloss_conformance.session import Session
@@ -37,15 +37,15 @@ class FuzzStep:
             seed=session.options.seed,
             transport=Transport(client.headers(), client.keyed, client.timeout, client.authorities, client.certificate),
         )
-        return _outcome(report)
+        return _outcome(report, client)
 
 
-def _outcome(report: FuzzReport) -> Outcome:
+def _outcome(report: FuzzReport, client: Client) -> Outcome:
     expected = "no finding"
     if report.findings:
         first = report.findings[0]
         got = f"{len(report.findings)} findings; the first, by {first.check}: {first.message}"
-        return Outcome(Status.FAIL, expected, got, first.curl)
+        return Outcome(Status.FAIL, expected, got, client.curl(first.request, with_key=first.keyed))
     if report.errors:
         return Outcome(Status.ERROR, expected, report.errors[0])
     return Outcome(Status.PASS, expected, f"{report.cases} cases, {report.judged} judged by the document")

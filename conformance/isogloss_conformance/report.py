@@ -20,10 +20,6 @@ Json = Any
 FORMAT = 1
 
 
-class ReportError(Exception):
-    """A file is no report of ours. The text says what is wrong."""
-
-
 @dataclass(frozen=True, slots=True)
 class Header:
     """What was tested, and with what."""
@@ -113,31 +109,3 @@ def write(report: Report, path: Path) -> None:
         {"kind": "footer", **footer},
     )
     path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
-
-
-def read(path: Path) -> Report:
-    """The report in a file. Raises ReportError."""
-    try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        by_kind: dict[str, list[dict[str, Json]]] = {"header": [], "result": [], "footer": []}
-        for line in lines:
-            by_kind[line.pop("kind")].append(line)
-        (first,), (last,) = by_kind["header"], by_kind["footer"]
-        return Report(_header(first), tuple(map(_result, by_kind["result"])), _ledger(last), last["seconds"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReportError(f"{path} is no report: {type(error).__name__}: {error}") from None
-
-
-def _header(line: dict[str, Json]) -> Header:
-    if line["format"] != FORMAT:
-        raise ValueError(f"format {line['format']} is not known to this version")
-    return Header(**{**line, "features": tuple(line["features"])})
-
-
-def _result(line: dict[str, Json]) -> Result:
-    return Result(**{**line, "status": Status(line["status"])})
-
-
-def _ledger(footer: dict[str, Json]) -> Completeness:
-    ledger = footer["ledger"]
-    return Completeness(**{**ledger, "missing": tuple(ledger["missing"])})

@@ -79,7 +79,7 @@ def _text(error: BaseException) -> str:
 
 
 def _worded(reason: str) -> str:
-    return f"the answer is not what the document declares: {reason}"
+    return f"the answer is not what the document declares: {reason.removeprefix(': ')}"
 
 
 class _Request:

@@ -17,6 +17,7 @@ from isogloss_conformance.beyond import bodies_beyond
 from isogloss_conformance.bodies import Bodies
 from isogloss_conformance.checks import Check
 from isogloss_conformance.client import post
+from isogloss_conformance.close import closer
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecast, Forecaster
 from isogloss_conformance.requirements import requirement
@@ -52,7 +53,7 @@ class RulesStep:
 
     def _look(self, entry: Entry) -> Outcome:
         try:
-            pair = self._pairs.of(entry)
+            pair = closer(self._pairs.of(entry), self._session.document, self._forecaster.judge)
         except NoPair as reason:
             return Outcome(Status.SKIP, got=f"unprovable: {reason}")
         refused = pair.reject or tuple(bodies_beyond(self._session, self._forecaster, entry))

@@ -23,6 +23,8 @@ from isogloss_conformance.streamer import TOKENS, Streamer
 Json = Any
 PAUSE_MS = 40
 FREE_WITHIN_S = 5.0
+HELD_MS = 100
+"""Pause between the tokens of a stream that would go on for twice as long."""
 RUNNING = "isogloss_requests_running"
 
 
@@ -176,7 +178,8 @@ class StreamsStep:
     def _hang_up(self) -> Outcome:
         if not self._session.facts.scripted or self._running() is None:
             return _unprovable(f"it takes a script and the gauge {RUNNING} at /metrics")
-        request = self._streamer.request({"prefer_tokens": ["a"], "delay_ms_each": 100}, max_tokens=1000)
+        tokens = int(2 * FREE_WITHIN_S * 1000 / HELD_MS)
+        request = self._streamer.request({"prefer_tokens": ["a"], "delay_ms_each": HELD_MS}, max_tokens=tokens)
         before = self._running()
         self._client.record(request, events=1)
         deadline = time.monotonic() + FREE_WITHIN_S

@@ -217,10 +217,11 @@ class TransportStep:
         headers = {**self._client.headers(with_key=False), **JSON_TYPE, "Content-Length": str(len(self._raw))}
         answer = self._sent(head_of(self._client, "POST", target, headers) + self._raw)
         expected = f"a status from 300 to 499 for {target} without a key"
+        curl = self._client.curl(Request("POST", target, self._raw, JSON_TYPE), with_key=False, at_root=True)
         if answer.trouble is not None:
-            return Outcome(Status.ERROR, expected, answer.trouble)
+            return Outcome(Status.ERROR, expected, answer.trouble, curl)
         status = Status.PASS if 300 <= answer.status < 500 else Status.FAIL
-        return Outcome(status, expected, answer.described())
+        return Outcome(status, expected, answer.described(), curl)
 
     def _well(self) -> Outcome:
         request = self._request()

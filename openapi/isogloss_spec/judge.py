@@ -49,6 +49,7 @@ class Judge:
             raise ValueError(f"{operation_id} takes no JSON body")
         pointer = f"/components/schemas/{name}"
         self._schema = look_up(document, pointer)
+        self._most_containers: int | None = document["x-limits"].get("containers")
         self._explainer = Explainer(document, {"$ref": "#" + pointer})
         self._effective = Effective(document, self._schema)
         self._features = Features(document, self._schema)
@@ -68,7 +69,7 @@ class Judge:
 
     def check(self, raw: bytes) -> Verdict:
         """Judge the bytes of a body. Raises Fault."""
-        return self.check_body(parse(raw))
+        return self.check_body(parse(raw, self._most_containers))
 
     def check_body(self, body: Json) -> Verdict:
         """Judge a parsed body. Raises Fault."""

@@ -122,9 +122,9 @@ def test_a_replay_is_made_under_the_conditions_of_its_run(
 
     monkeypatch.setattr(cli, "Runner", Seen)
     assert main(["replay", str(tmp_path / "atoma.jsonl"), "--flood", "9", "--set", "maxIterTimes=5"]) == 1
-    assert made[0].options.flood == 9
-    assert made[0].options.settings == {"maxIterTimes": 5}
-    assert made[0].facts.features == {"suffix"}
+    assert made[-1].options.flood == 9
+    assert made[-1].options.settings == {"maxIterTimes": 5}
+    assert made[-1].facts.features == {"suffix"}
 
 
 def test_the_suite_runs_without_torch_and_server() -> None:

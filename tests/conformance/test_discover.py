@@ -9,7 +9,8 @@ from typing import Any
 import isogloss_api
 import pytest
 from isogloss_conformance.client import Answer, Client
-from isogloss_conformance.discover import DiscoveryError, discover
+from isogloss_conformance.discover import discover
+from isogloss_conformance.obstacles import DiscoveryError
 from isogloss_conformance.session import Session
 from support.server import Server
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import random
 from typing import Any, cast
 
+import isogloss_api
 import pytest
 from isogloss_conformance.caller import Caller, NoReply, Reply
+from isogloss_conformance.cli import DIALECTS
+from isogloss_conformance.client import Client
 from isogloss_conformance.effect import Effect
 from isogloss_conformance.effects import EFFECTS
 from isogloss_conformance.results import Status
+from isogloss_conformance.session import Facts, Session
+from isogloss_conformance.unobserved import UNOBSERVED
 
 
 def reply(text: str) -> Reply:
@@ -31,6 +36,7 @@ class Deaf:
     scripted = True
     model = "m"
     media = MEDIA
+    fields = frozenset({"logit_bias"})
 
     def __call__(self, **fields: Any) -> Reply:
         return reply("the quick brown fox")
@@ -113,3 +119,41 @@ def test_what_a_required_call_must_be(reply: Reply, wrong: str | None) -> None:
 
 def test_names_are_unique() -> None:
     assert len({effect.name for effect in EFFECTS}) == len(EFFECTS)
+
+
+def fields_of(dialect: str) -> frozenset[str]:
+    client = Client("http://127.0.0.1:9")
+    fields = Caller(Session(isogloss_api.document(dialect), client, Facts("m"))).fields
+    client.close()
+    return fields
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_field_has_an_effect_or_a_reason_why_none_shows(dialect: str) -> None:
+    fields = fields_of(dialect)
+    known = [effect.fields for effect in EFFECTS if set(effect.fields) <= fields]
+    assert fields - set().union(*known) == fields & UNOBSERVED.keys()
+
+
+def test_no_reason_is_left_over() -> None:
+    fields = set().union(*map(fields_of, DIALECTS))
+    assert UNOBSERVED.keys() <= fields
+
+
+class Hiding:
+    """Shows special tokens where they are wanted, if any came."""
+
+    scripted = False
+
+    def __init__(self, came: str) -> None:
+        self._came = came
+
+    def __call__(self, **fields: Any) -> Reply:
+        return reply("a" if fields["skip_special_tokens"] else f"a{self._came}")
+
+
+def test_without_special_tokens_nothing_is_proved_about_them() -> None:
+    effect = next(effect for effect in EFFECTS if effect.name == "skip_special_tokens")
+    assert effect.look(cast("Caller", Hiding("<end>"))) is None
+    with pytest.raises(NoReply, match="no special token came"):
+        effect.look(cast("Caller", Hiding("")))

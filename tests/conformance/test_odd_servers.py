@@ -198,18 +198,27 @@ def test_nothing_packed_is_asked_for() -> None:
     assert b"accept-encoding: identity" in heads[0].lower()
 
 
-def repeating(connection: socket.socket, head: bytes) -> None:
-    """Puts the header that it got into each error."""
-    secrets = [line.decode() for line in head.split(b"\r\n") if line.lower().startswith((b"authorization", b"x-other"))]
-    plain(json.dumps({"error": " ".join(secrets)}).encode(), status=401)(connection, head)
+def repeating(calls: int) -> Answering:
+    """Puts the header that it got into each error, behind so many calls that are answered."""
+    left = [calls]
+
+    def answer(connection: socket.socket, head: bytes) -> None:
+        told = [line for line in head.decode().split("\r\n") if line.lower().startswith(("authorization", "x-other"))]
+        left[0] -= head.startswith(b"POST")
+        status = 401 if left[0] < 0 else 200
+        plain(json.dumps({"error": " ".join(told)}).encode(), status=status)(connection, head)
+
+    return answer
 
 
-def test_no_report_shows_what_servers_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(repeating) as url:
+@pytest.mark.parametrize("calls", [0, 1])
+def test_no_report_shows_what_servers_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[str], calls: int) -> None:
+    with serving(repeating(calls)) as url:
         options = ("--api-key", KEY, "--header", "X-Other: another-secret", "--step", "smoke")
         main(["run", "--base-url", url, "--dialect", "nim", *options, "--report-dir", str(tmp_path)])
     shown = "".join(capsys.readouterr()) + "".join(file.read_text() for file in tmp_path.iterdir())
     assert "Bearer $KEY" in shown
+    assert len([*tmp_path.iterdir()]) == (4 if calls else 0)
     assert KEY not in shown
     assert "another-secret" not in shown
 

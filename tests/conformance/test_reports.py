@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import cast
 from xml.etree import ElementTree as ET
 
 import pytest
-from isogloss_conformance import badge, compare, junit, page, report
+from isogloss_conformance import badge, junit, page, report
 from isogloss_conformance.completeness import Completeness, completeness
-from isogloss_conformance.report import Header, Report, ReportError
+from isogloss_conformance.console import Screen
+from isogloss_conformance.reading import read
+from isogloss_conformance.report import Header, Report
 from isogloss_conformance.results import Result, Status
+from isogloss_conformance.runner import Runner
 
 HEADER = Header("nim", "sha256:0", "http://h/nim", "m", features=("best_of",), suite="0", started="now")
 N = "nim/completions/n/maximum"
@@ -25,15 +29,8 @@ REPORT = Report(HEADER, RESULTS, Completeness(4, 2, 1, 1, 0, 0, ()), 1.5)
 
 def test_lines_hold_everything(tmp_path: Path) -> None:
     report.write(REPORT, tmp_path / "r.jsonl")
-    assert report.read(tmp_path / "r.jsonl") == REPORT
+    assert read(tmp_path / "r.jsonl") == REPORT
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 6
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", "x", '{"kind": "header", "format": 99}\n{"kind": "footer"}'])
-def test_other_files_are_no_reports(tmp_path: Path, text: str) -> None:
-    (tmp_path / "r").write_text(text)
-    with pytest.raises(ReportError, match="is no report"):
-        report.read(tmp_path / "r")
 
 
 def test_junit_counts_and_can_be_read() -> None:
@@ -85,16 +82,24 @@ def test_page_stands_alone_and_leads_to_the_failure() -> None:
     assert "curl 'x' &amp; y" in text
 
 
-def test_compare_names_only_what_differs() -> None:
-    fixed = Result(N, "rules", Status.PASS, "n")
-    other = Report(HEADER, (RESULTS[0], fixed, *RESULTS[2:3]), REPORT.ledger, 1.0)
-    found = [(difference.id, difference.left, difference.right) for difference in compare.differences(REPORT, other)]
-    assert found == [(N, Status.FAIL, Status.PASS), ("nim/completions/fault/timeout", Status.SKIP, None)]
-    assert list(compare.differences(REPORT, REPORT)) == []
-
-
 def test_an_entry_without_a_result_is_missing() -> None:
     class Entry:
         id = "nim/completions/x/type"
 
     assert completeness([Entry()], RESULTS).missing == ("nim/completions/x/type",)  # type: ignore[list-item]
+
+
+def test_lost_answers_are_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Once a server is gone, hundreds of results say the same."""
+    lost = [
+        Result(f"nim/completions/n/{number}", "rules", Status.ERROR, "", got="no answer: gone") for number in range(5)
+    ]
+
+    class Fake:
+        checks = lost
+
+        def run(self) -> list[Result]:
+            return lost
+
+    assert Screen().follow(cast("Runner", Fake())) == lost
+    assert capsys.readouterr().out.count("no answer: gone") == 1

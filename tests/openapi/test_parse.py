@@ -50,6 +50,24 @@ def test_let_in(raw: bytes, value: object) -> None:
     assert value is None or parsed == value
 
 
+@pytest.mark.parametrize(
+    ("raw", "refused"),
+    [
+        (b'{"a": [{}]}', False),
+        (b'{"a": [{}, []]}', True),
+        (b'{"a": "[[[[[{{{{{"}', False),
+        (b'[{"a": [[{"b": 1}]]}]', True),
+    ],
+)
+def test_objects_and_lists_are_counted(raw: bytes, refused: bool) -> None:
+    if not refused:
+        parse(raw, 3)
+        return
+    with pytest.raises(Fault, match="malformed_json") as caught:
+        parse(raw, 3)
+    assert caught.value.values["reason"] == "it holds too many objects and lists"
+
+
 def test_the_reason_speaks_of_the_place_and_never_of_the_text() -> None:
     with pytest.raises(Fault) as caught:
         parse(b'{"secret-key": "secret-value", "secret-key": 2}')

@@ -61,6 +61,11 @@ def _choices(change: Callable[[Json, list[Json]], Json]) -> Callable[[Got], Got]
     return changed
 
 
+def _reversed(got: Got) -> Got:
+    choices = [{**choice, "index": i} for i, choice in enumerate(reversed(got.json.get("choices") or []))]
+    return got.holding({**got.json, "choices": choices})
+
+
 def _improbable(choice: Json, all_choices: list[Json]) -> Json:
     logprobs = choice.get("logprobs")
     if not logprobs:
@@ -145,6 +150,7 @@ ANSWERS = (
     _success(
         "all choices say the same", f"{EFFECT}/n", _choices(lambda choice, all_: {**choice, "text": all_[0]["text"]})
     ),
+    _success("the best choice comes last", "mindie/effects/best_of_all", _reversed),
     _success("log probabilities are made up", f"{EFFECT}/logprobs", _choices(_improbable)),
     Mutant("answers change hands", "nim/transport/parallel", _HANDING.request, _HANDING.answer),
     _success("all completions have one id", "nim/transport/parallel", _member("id", "cmpl-" + "0" * 32)),

@@ -34,6 +34,15 @@ def _first_of(field: str, killer: str) -> Mutant:
     return Mutant(f"reads the first of {field}", killer, request)
 
 
+def _last_of(field: str, killer: str) -> Mutant:
+    """Takes a list and reads its last item alone."""
+    return Mutant(
+        f"reads the last of {field}",
+        killer,
+        lambda sent: sent.having(**{field: sent.json[field][-1:]}) if sent.json.get(field) else sent,
+    )
+
+
 def _reads(name: str, killer: str, field: str, wrong: Json, as_: Json) -> Mutant:
     """Reads one value of a field as another."""
 
@@ -118,6 +127,24 @@ REQUESTS = (
     _reads("a lower bound is one too low", f"{N}/logprobs/minimum", "logprobs", -1, 0),
     _reads("a lower bound is one too high", f"{N}/logprobs/minimum", "logprobs", 0, -1),
     _reads("an exclusive bound is inclusive", f"{N}/top_p/exclusiveMinimum", "top_p", 0, 0.1),
+    _when(
+        "an upper bound is a thousandth too high",
+        f"{N}/temperature/maximum",
+        lambda body: 2 < _number(body.get("temperature")) < 2.002,
+        temperature=2,
+    ),
+    _when(
+        "a lower bound is a thousandth too low",
+        f"{N}/presence_penalty/minimum",
+        lambda body: -2.002 < _number(body.get("presence_penalty")) < -2,
+        presence_penalty=-2,
+    ),
+    _when(
+        "an exclusive bound excludes a little more",
+        f"{N}/top_p/exclusiveMinimum",
+        lambda body: 0 < _number(body.get("top_p")) < 1e-4,
+        top_p=0,
+    ),
     _reads("null is taken where it is forbidden", f"{N}/add_special_tokens/type", "add_special_tokens", None, True),
     _reads("null is refused where it is allowed", f"{N}/seed/nullable", "seed", None, "null"),
     _reads("a number may be a text", f"{N}/n/type", "n", "1", 1),
@@ -191,9 +218,28 @@ REQUESTS = (
     _ignores("min_tokens", f"{EFFECT}/min_tokens"),
     _ignores("ignore_eos", f"{EFFECT}/ignore_eos"),
     _ignores("stop_token_ids", "acs/effects/stop_token_ids"),
+    _ignores("stop_token_ids", "mindie/effects/stop_tokens"),
+    _ignores("best_of", f"{EFFECT}/best_of"),
+    _ignores("best_of", "atoma/effects/best_of"),
+    _ignores("best_of", "mindie/effects/best_of_all"),
+    _ignores("use_beam_search", "mindie/effects/beams"),
+    _ignores("skip_special_tokens", "acs/effects/skip_special_tokens"),
+    _ignores("skip_special_tokens", "mindie/effects/skip_special_tokens"),
+    _ignores("return_token_ids", "acs/effects/return_token_ids"),
+    _ignores("guided_whitespace_pattern", f"{EFFECT}/whitespace"),
+    _ignores("presence_penalty", "acs/effects/presence_penalty"),
+    _ignores("presence_penalty", "mindie/effects/presence_penalty"),
+    _ignores("frequency_penalty", "acs/effects/frequency_penalty"),
+    _ignores("frequency_penalty", "mindie/effects/frequency_penalty"),
+    _last_of("messages", "mindie/effects/messages"),
     _first_of("stop", f"{EFFECT}/stop"),
     _first_of("prompt", f"{EFFECT}/prompts"),
 )
+
+
+def _number(value: Json) -> float:
+    """A number of the body; 0 for anything else."""
+    return value if isinstance(value, int | float) else 0
 
 
 def _below(left: Json, right: Json) -> bool:

@@ -232,7 +232,7 @@ Token ids.
 
 ContentParts = TypeAliasType("ContentParts", list[ContentPart])
 """
-Parts of a turn.
+Parts of a turn. None only where a turn may have no content.
 """
 
 

@@ -295,14 +295,6 @@ Token ids.
 """
 
 
-ContentParts = TypeAliasType(
-    "ContentParts", Annotated[list[ContentPart], Field(min_length=1)]
-)
-"""
-Parts of a turn.
-"""
-
-
 class ToolCall(BaseModel):
     """
     One call.
@@ -358,7 +350,7 @@ class Message(BaseModel):
     """
     Who speaks. Beside system, user, assistant and tool any role that the model's template knows.
     """
-    content: ContentParts | StrictStr | None | MISSING = MISSING
+    content: StrictStr | list[ContentPart] | None | MISSING = MISSING
     """
     A text, or a list of parts.
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from isogloss_api.mindie import requests
 from pydantic import BaseModel
@@ -23,7 +23,7 @@ class Conversation:
     """As a chat template takes them: only members that the document lists, lists of texts joined to one text, media as
     placeholders of their kind."""
     chars: int
-    """Characters of all texts, names and arguments of calls included."""
+    """Characters of all texts but the data and addresses of media."""
     empty: int
     """Messages without content that must have some."""
     unreadable_parts: int
@@ -40,6 +40,12 @@ class Conversation:
                 yield content
             elif isinstance(content, list):
                 yield from (part.get("text", "") for part in content)
+
+    @property
+    def pieces(self) -> int:
+        """Messages, calls and media, each of which takes a token of the prompt at least."""
+        calls = sum(len(cast("Sized", message.get("tool_calls", ()))) for message in self.messages)
+        return len(self.messages) + calls + len(self.media)
 
     @property
     def most_media(self) -> int:
@@ -125,12 +131,14 @@ def _text(message: requests.Message) -> str:
     return "".join(part.text for part in _parts(message) if isinstance(part.text, str))
 
 
-def _chars(message: requests.Message) -> int:
-    answered = message.tool_call_id if isinstance(message.tool_call_id, str) else ""
-    texts = [_text(message), message.role, answered]
-    for call in _calls(message):
-        texts += [call.id, call.function.name, call.function.arguments]
-    return sum(map(len, texts))
+def _chars(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, BaseModel):
+        known = (inner for name, inner in vars(value).items() if name not in FIELDS)
+        return sum(map(_chars, known)) + _chars(value.model_extra)
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(map(_chars, inside))
 
 
 def _may_be_empty(message: requests.Message) -> bool:

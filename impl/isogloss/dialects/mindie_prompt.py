@@ -77,8 +77,9 @@ class PromptReader:
         """The prompt and its length; for messages that the rules refuse, no prompt and their length in characters."""
         if conversation.flawed:
             return [], conversation.chars
-        if len(conversation.media) >= self._engine.card.context_length:  # each takes a token at least
-            return [], len(conversation.media)
+        least = len(conversation.media) if self._config.truncation else conversation.pieces
+        if least >= self._engine.card.context_length:
+            return [], least
         if conversation.chars + tools.chars > _LONG:
             count = await asyncio.to_thread(self._too_many, conversation, tools)
             if count:

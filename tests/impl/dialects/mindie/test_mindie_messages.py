@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from isogloss.dialects.mindie_config import MindIEConfig
 from isogloss.dialects.mindie_messages import nesting, read
+from isogloss.dialects.mindie_prompt import PromptReader
 from isogloss.engine.api import ChatTemplateError
 from isogloss_api.mindie import requests
 from isogloss_spec.faults import Fault
@@ -25,7 +26,7 @@ def test_texts_and_parts_become_one_text():
         {"role": "user", "content": [{"type": "text", "text": "Part one. "}, {"text": "Part two."}]},
     )
     assert [message["content"] for message in found.messages] == ["a", "Part one. Part two."]
-    assert found.chars == 30
+    assert found.chars == 34
     assert not found.flawed
 
 
@@ -38,7 +39,7 @@ def test_history_with_calls_stays():
         {"role": "assistant", "content": "", "tool_calls": [CALL]},
         {"role": "tool", "content": "3", "tool_call_id": "c"},
     ]
-    assert found.chars == 21
+    assert found.chars == 31
     assert not found.flawed
 
 
@@ -138,6 +139,32 @@ async def test_depth_counts_with_tools(calling, engine, parameters, refused):
     else:
         await caller.ask(tools=tools)
     assert caller.context["depth"] == (11 if refused else 6)
+
+
+@pytest.mark.parametrize("calls", [0, 63])
+async def test_more_messages_than_tokens_are_refused_before_they_are_rendered(caller, monkeypatch, calls):
+    """Tiny ones cost a template far more than their characters tell."""
+    monkeypatch.delattr(PromptReader, "_tokenized")
+    called = {"role": "assistant", "tool_calls": [CALL] * calls} if calls else {"role": "user", "content": "x"}
+    with pytest.raises(Fault) as caught:
+        await caller.ask(messages=[called] * (1 if calls else 64))
+    assert caught.value.name == "context_overflow"
+
+
+async def test_a_list_without_parts_is_no_content(calling, engine):
+    engine.card = replace(engine.card, context_length=1024)
+    caller = calling(engine)
+    with pytest.raises(Fault) as caught:
+        await caller.ask(messages=[{"role": "user", "content": []}])
+    assert caught.value.entry == "mindie/chat.completions/messages/content"
+    messages = [{"role": "assistant", "content": [], "tool_calls": [CALL]}]
+    assert (await caller.ask(messages=messages, max_tokens=1))["choices"]
+
+
+async def test_members_that_nobody_knows_count_too(caller):
+    with pytest.raises(Fault) as caught:
+        await caller.ask(messages=[{"role": "user", "content": "x", "name": "x" * 4 * 2**20}])
+    assert caught.value.entry == "mindie/chat.completions/messages/size"
 
 
 async def test_many_messages_and_parts(caller):
