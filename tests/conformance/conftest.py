@@ -22,7 +22,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server behind a key, with little patience and little room."""
-    limits = "--max-open-requests-per-key 6 --max-num-seqs 2 --max-waiting 1 --body-timeout-s 0.5".split()
+    limits = "--max-open-requests-per-key 6 --max-num-seqs 2 --max-waiting 1 --body-timeout-s 4".split()
     with serving(tmp_path_factory.mktemp("narrow"), "--engine", "scripted", *limits, key=KEY) as server:
         yield server
 

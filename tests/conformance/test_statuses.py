@@ -140,7 +140,7 @@ def told(body: Any) -> Any:
 def test_every_declared_status_and_no_other(narrow: Server, stopping: Server, dialect: str, seen: Seen) -> None:
     document = isogloss_api.document(dialect)
     place = f"{dialect}/{main_operation(document).name}/fault/"
-    results = provoke(narrow, dialect, Options(steps=("smoke", "faults"), patience=5, flood=8))
+    results = provoke(narrow, dialect, Options(steps=("smoke", "faults"), patience=30, flood=8))
     assert {results[place + fault] for fault in TAKE_OPTIONS} == {Status.PASS}
     not_ready(stopping, dialect)
     declared = {(found.id, status) for found in operations(document) for status in found.node["responses"]}

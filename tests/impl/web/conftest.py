@@ -131,7 +131,7 @@ class FakeNim:
     async def _burst_then_ticks(self) -> AsyncIterator[Any]:
         yield {"text": "x" * 20_000_000}
         for number in range(8):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.4)
             yield {"number": number}
 
     async def _flood(self) -> AsyncIterator[Any]:

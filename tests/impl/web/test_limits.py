@@ -141,7 +141,7 @@ def test_an_endless_header_is_cut(make_live: Any) -> None:
 
 @pytest.fixture
 def hasty(make_live: Any) -> Any:
-    return make_live(serving=Serving(ConnectionLimits(header_timeout_s=0.2), keep_alive_s=1))
+    return make_live(serving=Serving(ConnectionLimits(header_timeout_s=0.6), keep_alive_s=1.5))
 
 
 @pytest.mark.parametrize("sent", [b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n"])
@@ -171,7 +171,7 @@ def test_a_trickled_header_does_not_extend_its_time(hasty: Any) -> None:
 def test_header_time_does_not_bound_the_answer(hasty: Any) -> None:
     with ThreadPoolExecutor() as pool:
         future = pool.submit(hasty.post, BODY, X_Isogloss_Do="wait")
-        time.sleep(0.5)
+        time.sleep(1.0)
         hasty.web.fake.release.set()
         assert future.result().status == 200
 
@@ -183,7 +183,7 @@ def test_the_next_header_has_its_time_too(hasty: Any, wire: Any) -> None:
         begun = time.monotonic()
         sock.sendall(b"GET / HT")
         assert sock.makefile("rb").read().startswith(b"HTTP/1.1 408 ")
-        assert 0.9 < time.monotonic() - begun < 20
+        assert 0.5 < time.monotonic() - begun < 20
 
 
 def test_idle_connections_are_closed(hasty: Any, wire: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,9 +22,7 @@ from isogloss.engine.chat import (
     joined,
 )
 from isogloss.engine.guides.compiler import GuideCompiler
-from isogloss.engine.guides.trial import compiled, tried_grammar
 from isogloss.engine.guides.vocabulary import Vocabulary
-from isogloss.engine.scripted.vocabulary import guide_vocabulary
 from support.growth import calls_of
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -46,22 +43,6 @@ FORMATS = sorted(TOOL_FORMATS)
 GOOD = FunctionCall("get_weather", '{"city": "Oslo", "days": 3, "unit": "C", "at": {"x": 1}}')
 SHORT = FunctionCall("get_weather", '{"city": "Bern", "unit": "F"}')
 THOUGHT = REASONING_FORMATS["qwen3"]
-
-
-@pytest.fixture(scope="module")
-def takes() -> Callable[[Guide, str], bool]:
-    """Whether a text is one of a guide's, whole."""
-    tokenizer = guide_vocabulary().tokenizer()
-
-    def check(guide: Guide, text: str) -> bool:
-        matcher = compiled(tokenizer, tried_grammar(tokenizer, guide))
-        tokens = list(text.encode())
-        if matcher.validate_tokens(tokens) < len(tokens):
-            return False
-        matcher.consume_tokens(tokens)
-        return matcher.is_accepting()
-
-    return check
 
 
 def written(name: str, *calls: FunctionCall) -> str:
