@@ -14,7 +14,9 @@ from isogloss.engine.guides.patterns import is_flawed
 
 ANYTHING = "(?s:.*)"
 
-_ESCAPE = r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|[pP]\{[A-Za-z_=]{1,64}\}|0(?![0-9])|[^A-Za-z0-9])"
+_ESCAPE = (
+    r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|[pP]\{[A-Za-z_=]{1,64}\}|0(?![0-9])|[^A-Za-z0-9])"
+)
 _ONE = rf"(?:{_ESCAPE}|\\[dDwWsStnrfv])"
 _TOKEN = re.compile(
     rf"""

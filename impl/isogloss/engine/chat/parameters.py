@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from isogloss.engine.api import GuideError
 from isogloss.engine.chat.calls import Function
@@ -18,8 +17,9 @@ _OPEN = frozenset(
 _MAPS = ("properties", "patternProperties", "$defs", "definitions")
 _LISTS = ("prefixItems", "anyOf", "oneOf")
 _SINGLE = ("items", "additionalProperties")
-_CHOICES = ("anyOf", "oneOf")
-_PICKED = frozenset(("enum", "const"))
+CHOICES = ("anyOf", "oneOf")
+MIXED = frozenset(("$ref", "$dynamicRef", "$recursiveRef", "allOf", *CHOICES, "not", "if"))
+"""Keywords with which a schema says more elsewhere."""
 _MOST_STEPS = 8
 """Schemas inside each other that are looked into."""
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -80,91 +80,49 @@ def _schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
             waiting += inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """One argument of a function."""
-
-    name: str
-    schema: Mapping[str, object]
-    """Stands on its own."""
-    required: bool
-
-    @property
-    def options(self) -> Sequence[str]:
-        """The texts that it is chosen from, if it is."""
-        return _texts(self.schema)
-
-    @property
-    def is_text(self) -> bool:
-        """Whether it takes texts alone, or any text and null."""
-        return _is_text(self.schema) or _is_optional_text(self.schema)
+def schema_of(function: Function, name: str) -> object:
+    """What the parameters of a function say of one argument; None if they do not tell."""
+    whole = whole_schema(function.parameters or {})
+    known = whole.get("properties")
+    more = whole.get("additionalProperties")
+    return known[name] if isinstance(known, Mapping) and name in known else more
 
 
-def arguments_of(function: Function, writable: Callable[[str], bool]) -> list[Argument] | None:
-    """The arguments one by one; None if the schema does not tell them in that way.
-
-    Raises GuideError for a schema that requires an argument that it does not allow, nests deeply or is no JSON, and
-    for an argument whose name is not `writable` in the form of the calls.
-    """
-    whole = arguments_schema(function)
-    known, needed = _properties(whole), _required(whole)
-    if not known and _OPEN & (function.parameters or {}).keys():
-        return None
-    if not all(map(writable, known)):
-        raise GuideError("unsupported")
-    if not needed <= known.keys():
-        raise GuideError("unsatisfiable")
-    shared: dict[str, object] = {key: whole[key] for key in ("$defs", "definitions", "$schema") if key in whole}
-    return [Argument(name, _alone(schema, shared), name in needed) for name, schema in known.items()]
-
-
-def _properties(schema: Mapping[str, object]) -> dict[str, object]:
-    known = schema.get("properties", {})
-    if not isinstance(known, dict):
-        raise GuideError("invalid")
-    return known
-
-
-def _required(schema: Mapping[str, object]) -> frozenset[str]:
-    needed = schema.get("required", [])
-    if not isinstance(needed, list) or not all(isinstance(name, str) for name in needed):
-        raise GuideError("invalid")
-    return frozenset(needed)
-
-
-def _alone(schema: object, shared: Mapping[str, object]) -> Mapping[str, object]:
-    if isinstance(schema, bool):
-        return {} if schema else {"not": {}}
-    if not isinstance(schema, dict):
-        raise GuideError("invalid")
-    return {**shared, **schema}
+def whole_schema(schema: Mapping[str, object]) -> Mapping[str, object]:
+    """The same schema without a reference at its top, if that leads into its own definitions and nothing clashes."""
+    for _ in range(_MOST_STEPS):
+        meant = _meant(schema["$ref"], schema) if "$ref" in schema else None
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        if not isinstance(meant, Mapping) or any(rest.get(key, value) != value for key, value in meant.items()):
+            break
+        schema = {**meant, **rest}
+    return schema
 
 
 def takes_text(function: Function, name: str) -> bool:
     """Whether an argument of a function takes texts alone, as far as the schema tells."""
-    known = (function.parameters or {}).get("properties")
-    schema = known.get(name) if isinstance(known, Mapping) else None
-    return isinstance(schema, Mapping) and _is_text(schema)
+    schema = schema_of(function, name)
+    return isinstance(schema, Mapping) and is_text(schema)
 
 
-def _is_text(schema: Mapping[str, object]) -> bool:
-    return schema.get("type") == "string" or ("type" not in schema and bool(_texts(schema)))
+def is_text(schema: Mapping[str, object]) -> bool:
+    """Whether a schema takes texts alone and says itself all that it says of them."""
+    chosen = "type" not in schema and "enum" in schema and options_of(schema) == schema["enum"] != []
+    return (schema.get("type") == "string" or chosen) and not MIXED & schema.keys()
 
 
-def _is_optional_text(schema: Mapping[str, object]) -> bool:
-    """Whether a schema says no more than that it takes texts and null."""
-    choices = next((schema[key] for key in _CHOICES if key in schema), None)
-    told = choices if isinstance(choices, list) else [{"type": schema.get("type")}]
-    kinds = [choice.get("type") for choice in told if isinstance(choice, dict) and not _PICKED & choice.keys()]
-    return not _PICKED & schema.keys() and kinds in (["string", "null"], ["null", "string"], [["string", "null"]])
+def options_of(schema: Mapping[str, object]) -> list[str] | None:
+    """The texts among the values that a schema names; None if it names none."""
+    options = schema.get("enum")
+    if "const" not in schema:
+        return [option for option in options if isinstance(option, str)] if isinstance(options, list) else None
+    only = schema["const"]
+    return [only] if isinstance(only, str) and (not isinstance(options, list) or only in options) else []
 
 
 def kinds_of(function: Function, name: str) -> frozenset[str]:
     """The types of JSON that an argument of a function takes, as far as the schema tells; none if it does not tell."""
-    whole = function.parameters or {}
-    known = whole.get("properties")
-    schema = known.get(name) if isinstance(known, Mapping) else None
-    return _kinds(schema, whole, _MOST_STEPS) or frozenset()
+    return _kinds(schema_of(function, name), function.parameters or {}, _MOST_STEPS) or frozenset()
 
 
 def _kinds(schema: object, whole: Mapping[str, object], steps: int) -> frozenset[str] | None:
@@ -173,7 +131,7 @@ def _kinds(schema: object, whole: Mapping[str, object], steps: int) -> frozenset
         return None
     if "$ref" in schema:
         return _kinds(_meant(schema["$ref"], whole), whole, steps - 1)
-    choices = next((schema[key] for key in _CHOICES if key in schema), None)
+    choices = next((schema[key] for key in CHOICES if key in schema), None)
     if isinstance(choices, list):
         told = [_kinds(choice, whole, steps - 1) for choice in choices]
         return frozenset().union(*(kinds for kinds in told if kinds)) if None not in told else None
@@ -196,9 +154,3 @@ def _meant(reference: object, whole: Mapping[str, object]) -> object:
 def kind_of(value: object) -> str:
     """The type of a value of JSON."""
     return next(kind for known, kind in _KINDS if isinstance(value, known))
-
-
-def _texts(schema: Mapping[str, object]) -> Sequence[str]:
-    options = schema.get("enum")
-    chosen = isinstance(options, list) and all(isinstance(option, str) for option in options)
-    return cast("list[str]", options) if chosen else ()

@@ -18,14 +18,13 @@ _DEEPEST = 32
 
 
 def json_of(literal: str, kinds: Collection[str] = ()) -> str:
-    """A value that is written as JSON or as Python, as JSON; what is neither is a text.
+    """A value as JSON: as it stands if it is some, anew if it is written as Python; what is neither is a text.
 
     With the `kinds` of JSON that are wanted, what is of another kind is a text too, if texts are among them.
     """
-    for read in (_json, ast.literal_eval):
+    for read in (_json, _python):
         try:
-            value = read(literal)
-            written = json_text(value)
+            value, written = read(literal)
         # Everything that the text of a model can make of a parser.
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             continue
@@ -34,8 +33,19 @@ def json_of(literal: str, kinds: Collection[str] = ()) -> str:
     return json_text(literal)
 
 
-def _json(text: str) -> object:
-    return json.loads(text)
+def _json(text: str) -> tuple[object, str]:
+    """Numbers may be of any size: they are looked at no closer."""
+    value = json.loads(text, parse_int=lambda _: 0, parse_float=lambda _: 0.5, parse_constant=_refuse)
+    return value, text.strip()
+
+
+def _python(text: str) -> tuple[object, str]:
+    value = ast.literal_eval(text)
+    return value, json_text(value)
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(name)
 
 
 def _is_one_of(value: object, kinds: Collection[str]) -> bool:

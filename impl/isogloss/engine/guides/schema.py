@@ -31,11 +31,12 @@ _IDLE: dict[str, tuple[object, ...]] = {
     "unevaluatedProperties": (True, {}),
     "propertyNames": (True, {}, {"type": "string"}),
     "dependencies": ({},),
+    "patternProperties": ({},),
     "dependentRequired": ({},),
     "dependentSchemas": ({},),
 }
 """Values with which keywords that the library lacks ask for nothing."""
-_FORMATS = frozenset(
+FORMATS = frozenset(
     {
         *(
             "date-time",
@@ -104,12 +105,13 @@ def without_idle_keywords(node: Any, *, named: bool = False) -> Any:
     return {
         name: value if name in _VALUES else without_idle_keywords(value, named=name in _NAMED)
         for name, value in node.items()
-        if not _is_idle(name, value)
+        if not is_idle(name, value)
     }
 
 
-def _is_idle(name: str, value: object) -> bool:
-    return value not in _FORMATS if name == "format" else value in _IDLE.get(name, ())
+def is_idle(name: str, value: object) -> bool:
+    """Whether a keyword asks for nothing with this value."""
+    return value not in FORMATS if name == "format" else value in _IDLE.get(name, ())
 
 
 def _check(node: dict[str, Any]) -> None:

@@ -39,6 +39,7 @@ _SIGNS: tuple[tuple[str, GuideFlaw], ...] = (
     ("too big", "too_complex"),
     ("limit", "too_complex"),
     ("unable to determine", "too_complex"),
+    ("fuel exhausted", "too_complex"),
     ("parse error", "invalid"),
     ("syntax error", "invalid"),
 )
@@ -62,6 +63,9 @@ def tried_grammar(tokenizer: LLTokenizer, guide: Guide) -> str:
     for part in (guide, *guide.parts):
         if part.whitespace:
             _check_whitespace(tokenizer, part.whitespace)
+    for part in guide.parts:
+        if part.kind == "grammar":
+            _check_text(tokenizer, part)
     grammar = composed(guide, tokenizer) if guide.kind == "composite" else grammar_of(guide)
     matcher = compiled(tokenizer, grammar)
     if matcher.is_error():
@@ -77,9 +81,17 @@ def _check_whitespace(tokenizer: LLTokenizer, pattern: str) -> None:
         raise GuideError(flaw_in(matcher.get_error(), "invalid"), whitespace=True)
 
 
-def _walk(matcher: LLMatcher, size: int, choose: random.Random) -> None:
+def _check_text(tokenizer: LLTokenizer, part: Guide) -> None:
+    """A grammar without any text shows at its start alone, which a walk through the whole may not reach."""
+    matcher = compiled(tokenizer, grammar_of(part))
+    if matcher.is_error():
+        raise GuideError(flaw_in(matcher.get_error(), "invalid"))
+    _walk(matcher, tokenizer.vocab_size, random.Random(0), steps=1)  # noqa: S311 (no secret)
+
+
+def _walk(matcher: LLMatcher, size: int, choose: random.Random, *, steps: int = _STEPS) -> None:
     """Some random tokens. The first mask is the one that finds a grammar without any text."""
-    for step in range(_STEPS):
+    for step in range(steps):
         begun = time.thread_time()
         allowed = allowed_ids(matcher.compute_bitmask(), size)
         if matcher.is_error():
@@ -88,7 +100,7 @@ def _walk(matcher: LLMatcher, size: int, choose: random.Random) -> None:
             raise GuideError("too_complex")
         if not len(allowed):
             raise GuideError("unsatisfiable")
-        if step + 1 < _STEPS and not _advance(matcher, int(choose.choice(allowed))):
+        if step + 1 < steps and not _advance(matcher, int(choose.choice(allowed))):
             return
 
 

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from isogloss.engine.api import Delta, GenerationRequest, Guide, GuideError, Sampling, Stopping
 from isogloss.engine.chat import TOOL_FORMATS, CallArguments, CallStarted, Function, FunctionCall, call_guide
 from isogloss.engine.chat.untagged import untagged
+from isogloss.engine.guides.compiler import CompilerLimits, GuideCompiler
 from isogloss.engine.scripted import ScriptedEngine
+from isogloss.engine.scripted.vocabulary import guide_vocabulary
 
 FORMATS = sorted(TOOL_FORMATS)
 ONE_BY_ONE = ("chatglm3", "qwen3_coder")
@@ -300,6 +302,8 @@ class Writer:
         self._runner = asyncio.Runner()
         self._engine = ScriptedEngine()
         self._runner.run(self._engine.start())
+        # A busy machine must not make a schema look complex.
+        self._engine._guides = GuideCompiler(guide_vocabulary(), CompilerLimits(seconds=60, waiting_seconds=60))
 
     def write(self, guide: Guide) -> list[str]:
         """Two texts; none for one that does not end."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from isogloss.engine.chat.arguments import Arguments, arguments_of
 from isogloss.engine.chat.calls import Function, FunctionCall
 from isogloss.engine.chat.grammar import Builder, one_of, repeated
-from isogloss.engine.chat.parameters import arguments_of
 from isogloss.engine.chat.python_text import is_keyword, mapping_of, read_keywords
 from isogloss.engine.chat.source import Markers, Read, ignore
 from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
@@ -67,9 +67,9 @@ class ChatGlm3(ToolFormat):
     """ChatGLM3.
 
     Guides write values as JSON, which stands in Python too but for `true`, `false` and `null`; the parser takes both.
-    They honour the schema of each argument, which ones are required and their order, and allow no others, but for a
-    schema that tells of its arguments only elsewhere, as behind a `$ref`, which leaves them free.
-    What a schema says of its arguments together is not honoured. Names must be identifiers.
+    They honour the schema of each argument, which ones are required and their order, and allow no others; where a
+    schema names none, any number of those that `additionalProperties` allows. What a schema says of its arguments
+    together is refused, and so are names that are no identifiers.
     """
 
     name = "chatglm3"
@@ -106,12 +106,13 @@ class ChatGlm3(ToolFormat):
 
 def _keywords(build: Builder, function: Function, strict_only: bool) -> str:
     """All arguments of a function, with commas between them; maybe nothing."""
-    known = None if strict_only and not function.strict else arguments_of(function, is_keyword)
-    if known is None:
-        any_one = f"{build.terminal(_NAME)} {build.text('=')} {build.schema({})}"
+    strict = function.strict or not strict_only
+    wanted = arguments_of(function, is_keyword) if strict else Arguments([], others={})
+    if wanted.others is not None:
+        any_one = f"{build.terminal(_NAME)} {build.text('=')} {build.schema(wanted.others)}"
         return f"({repeated(any_one, build.text(', '), 0, None)})?"
     head = tail = ""
-    for argument in reversed(known):
+    for argument in reversed(wanted.known):
         member = build.rule(f"{build.text(argument.name + '=')} {build.schema(argument.schema)}")
         begun = f"{member} {tail}"
         head = build.rule(begun if argument.required else f"{begun} | {head}" if head else f"({begun})?")

@@ -7,14 +7,17 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from isogloss.engine.api import GuideError
+from isogloss.engine.api import Guide, GuideError
+from isogloss.engine.chat.arguments import Argument, Arguments, arguments_of
 from isogloss.engine.chat.calls import Function, FunctionCall
 from isogloss.engine.chat.grammar import Builder, one_of, repeated
 from isogloss.engine.chat.json_text import json_text
-from isogloss.engine.chat.parameters import Argument, arguments_of, kinds_of, takes_text
+from isogloss.engine.chat.parameters import kinds_of, options_of, takes_text
 from isogloss.engine.chat.python_text import json_of, mapping_of
 from isogloss.engine.chat.source import Markers, Read, ignore
+from isogloss.engine.chat.texts import one_of_term, terminated, text_terms
 from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
+from isogloss.engine.chat.untagged import untagged
 
 _START = "<tool_call>"
 _FUNCTION = "<function="
@@ -25,16 +28,19 @@ _END = "</tool_call>"
 _LONGEST_NAME = 256
 _NAMED = re.compile(r"[^>\n]*[>\n]")
 _NAME = r"/[A-Za-z_][A-Za-z0-9_-]{0,63}/"
+_CLOSING = f"\n{_PARAMETER_END}\n"
+# The last two end a value whose own end is missing.
+_VALUE_ENDS = Markers(f"\n{_PARAMETER_END}", _PARAMETER_END, f"\n{_PARAMETER}", f"\n{_FUNCTION_END}")
+_UNTAGGED = untagged([_PARAMETER_END], [_PARAMETER, _FUNCTION_END])
+"""What none of them ends."""
+_JSON_STARTS = ("{", "[", '"')
+_QUOTES = re.compile(r'\\.|"', re.DOTALL)
 
 
 class Qwen3CoderParser(ToolParser):
     """Values of parameters that take texts are texts; others are what JSON or Python make of them, if they can."""
 
     starts = Markers(_START, _FUNCTION)
-    # The last two end a value whose own end is missing.
-    _value_ends: ClassVar[Markers] = Markers(
-        f"\n{_PARAMETER_END}", _PARAMETER_END, f"\n{_PARAMETER}", f"\n{_FUNCTION_END}"
-    )
     _call_ends: ClassVar[Markers] = Markers(_FUNCTION_END, _END, _START, _FUNCTION)
 
     def _call(self) -> Read[bool]:
@@ -75,7 +81,7 @@ class Qwen3CoderParser(ToolParser):
 
     def _text(self) -> Read[bool]:
         self._argue('"')
-        whole = yield from self._source.until(self._value_ends, self._argue_text, cut=True)
+        whole = yield from self._source.until(_VALUE_ENDS, self._argue_text, cut=True)
         if whole:
             self._argue('"')
         return whole
@@ -84,10 +90,14 @@ class Qwen3CoderParser(ToolParser):
         self._argue(json_text(text)[1:-1])
 
     def _value(self, kinds: frozenset[str]) -> Read[bool]:
-        parts: list[str] = []
-        whole = yield from self._source.until(self._value_ends, parts.append)
+        written = _Written((yield from self._source.peek()))
+        while whole := (yield from self._source.until(_VALUE_ENDS, written.read)):
+            # A text of JSON may hold the tag, but no line end.
+            if not written.is_quoted() or (yield from self._source.peek()) != "<":
+                break
+            written.read(self._source.take(len(_PARAMETER_END)))
         if whole:
-            self._argue(json_of("".join(parts), kinds))
+            self._argue(json_of("".join(written.parts), kinds))
         return whole
 
     def _ends(self) -> Read[None]:
@@ -101,13 +111,38 @@ class Qwen3CoderParser(ToolParser):
             self._close()
 
 
+class _Written:
+    """A value so far, and whether it ends inside a text of JSON."""
+
+    __slots__ = ("_counted", "_is_json", "_quoted", "parts")
+
+    def __init__(self, first: str) -> None:
+        self._is_json = first in _JSON_STARTS
+        self._quoted = False
+        self._counted = 0
+        self.parts: list[str] = []
+
+    def read(self, text: str) -> None:
+        """The next part."""
+        self.parts.append(text)
+
+    def is_quoted(self) -> bool:
+        """Asked where a tag begins, which no escape leads into."""
+        if self._is_json:
+            marks = _QUOTES.findall("".join(self.parts[self._counted :]))
+            self._quoted ^= marks.count('"') % 2 == 1
+            self._counted = len(self.parts)
+        return self._quoted
+
+
 class Qwen3Coder(ToolFormat):
     """Qwen3-Coder.
 
-    Guides honour the names of the arguments, which ones are required and their order, and allow no others, but for a
-    schema that tells of its arguments only elsewhere, as behind a `$ref`, which leaves them free. Values that are no
-    texts follow their schema; of texts only the choice between some is honoured, no length and no pattern. Names must
-    not hold a `>` or a line end, nor options the tag that ends a value.
+    Guides honour the schema of each argument, which ones are required and their order, and allow no others; where a
+    schema names none, any number of those that `additionalProperties` allows. Texts stand without quotes, but for those
+    whose schema takes null too and limits them, or says more elsewhere, as behind a `$ref`: these are JSON. Refused are
+    patterns with look-around, back references or anchors inside, formats that `FORMAT_TERMS` lacks, what a schema says
+    of its arguments together, names with a `>` or a line end, and options that hold the tag that ends a value.
     """
 
     name = "qwen3_coder"
@@ -142,13 +177,15 @@ def _written(call: FunctionCall) -> str:
 
 
 def _parameters(build: Builder, function: Function, strict_only: bool) -> str:
-    known = None if strict_only and not function.strict else arguments_of(function, _is_writable)
-    if known is None:
-        return f"({build.text(_PARAMETER)} {build.terminal(_NAME)} {build.text('>' + chr(10))} {_free_text(build)})*"
+    strict = function.strict or not strict_only
+    wanted = arguments_of(function, _is_writable) if strict else Arguments([], others={})
+    if wanted.others is not None:
+        value = _value(build, Argument("", wanted.others, required=False)) if wanted.others else _text(build)
+        return f"({build.text(_PARAMETER)} {build.terminal(_NAME)} {build.text('>' + chr(10))} {value})*"
     return " ".join(
         f"({build.text(f'{_PARAMETER}{argument.name}>{chr(10)}')} {_value(build, argument)})"
         f"{'' if argument.required else '?'}"
-        for argument in known
+        for argument in wanted.known
     )
 
 
@@ -157,13 +194,24 @@ def _is_writable(name: str) -> bool:
 
 
 def _value(build: Builder, argument: Argument) -> str:
-    end = f"\n{_PARAMETER_END}\n"
-    if any(_PARAMETER_END in option for option in argument.options):
+    if argument.is_free:
+        return _text(build)
+    if not argument.is_text:
+        return f"{build.schema(argument.schema)} {build.text(_CLOSING)}"
+    options, terms = options_of(argument.schema), text_terms(argument.schema)
+    if options is None:
+        return _text(build, *terms)
+    if not all(map(_is_readable, options)):
         raise GuideError("unsupported")
-    if argument.options:
-        return one_of([build.text(option + end) for option in argument.options])
-    return _free_text(build) if argument.is_text else f"{build.schema(argument.schema)} {build.text(end)}"
+    if terms or not options:
+        return _text(build, *terms, one_of_term(options))
+    return one_of([build.text(option + _CLOSING) for option in options])
 
 
-def _free_text(build: Builder) -> str:
-    return build.until(f"\n{_PARAMETER_END}\n")
+def _is_readable(option: str) -> bool:
+    return _VALUE_ENDS.find(option + _CLOSING, 0) == len(option)
+
+
+def _text(build: Builder, *terms: str) -> str:
+    """A text for which these terms hold, up to the end of the parameter, which the parser finds there and no sooner."""
+    return build.part(Guide("grammar", terminated(["UNTAGGED", *terms], _CLOSING, _UNTAGGED)))
