@@ -11,7 +11,7 @@ from isogloss.engine.chat.calls import (
     Reasoning,
     joined,
 )
-from isogloss.engine.chat.guide import after_reasoning, call_guide
+from isogloss.engine.chat.guiding.guide import after_reasoning, call_guide
 from isogloss.engine.chat.reasoning import ReasoningFormat
 from isogloss.engine.chat.registry import (
     REASONING_FORMATS,

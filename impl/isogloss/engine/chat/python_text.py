@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Collection
 
+from isogloss.engine.chat.guiding.parameters import kind_of
 from isogloss.engine.chat.json_text import json_text
-from isogloss.engine.chat.parameters import kind_of
 from isogloss.engine.chat.source import Read, Sink, Source
 
 _PLAIN = re.compile(r"""[^'"()\[\]{},\\]+""")

@@ -16,7 +16,7 @@ from isogloss.engine.chat.calls import (
     Piece,
     joined,
 )
-from isogloss.engine.chat.grammar import Builder
+from isogloss.engine.chat.guiding.grammar import Builder
 from isogloss.engine.chat.json_text import CallReader
 from isogloss.engine.chat.source import Markers, Read, Source
 

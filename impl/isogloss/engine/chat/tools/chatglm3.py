@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isogloss.engine.chat.arguments import Arguments, arguments_of
 from isogloss.engine.chat.calls import Function, FunctionCall
-from isogloss.engine.chat.grammar import Builder, one_of, repeated
+from isogloss.engine.chat.guiding.arguments import Arguments, arguments_of
+from isogloss.engine.chat.guiding.grammar import Builder, one_of, repeated
 from isogloss.engine.chat.python_text import is_keyword, mapping_of, read_keywords
 from isogloss.engine.chat.source import Markers, Read, ignore
 from isogloss.engine.chat.tools.base import ToolFormat, ToolParser

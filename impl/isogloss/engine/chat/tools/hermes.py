@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from isogloss.engine.chat.calls import Function, FunctionCall
-from isogloss.engine.chat.grammar import Builder, one_of, repeated
+from isogloss.engine.chat.guiding.grammar import Builder, one_of, repeated
 from isogloss.engine.chat.json_text import json_text
 from isogloss.engine.chat.source import Markers, Read, ignore
 from isogloss.engine.chat.tools.base import ToolFormat, ToolParser

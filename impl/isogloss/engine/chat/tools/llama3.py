@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from isogloss.engine.chat.calls import Function, FunctionCall
-from isogloss.engine.chat.grammar import Builder, one_of, repeated
+from isogloss.engine.chat.guiding.grammar import Builder, one_of, repeated
 from isogloss.engine.chat.json_text import json_text
 from isogloss.engine.chat.python_text import read_keywords
 from isogloss.engine.chat.source import Markers, Read, ignore

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from isogloss.engine.api import Guide, GuideError
-from isogloss.engine.chat.arguments import Argument, Arguments, arguments_of
 from isogloss.engine.chat.calls import Function, FunctionCall
-from isogloss.engine.chat.grammar import Builder, one_of, repeated
+from isogloss.engine.chat.guiding.arguments import Argument, Arguments, arguments_of
+from isogloss.engine.chat.guiding.grammar import Builder, one_of, repeated
+from isogloss.engine.chat.guiding.parameters import kinds_of, options_of, takes_text
+from isogloss.engine.chat.guiding.texts import one_of_term, terminated, text_terms
+from isogloss.engine.chat.guiding.untagged import untagged
 from isogloss.engine.chat.json_text import json_text
-from isogloss.engine.chat.parameters import kinds_of, options_of, takes_text
 from isogloss.engine.chat.python_text import json_of, mapping_of
 from isogloss.engine.chat.source import Markers, Read, ignore
-from isogloss.engine.chat.texts import one_of_term, terminated, text_terms
 from isogloss.engine.chat.tools.base import ToolFormat, ToolParser
-from isogloss.engine.chat.untagged import untagged
 
 _START = "<tool_call>"
 _FUNCTION = "<function="

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from isogloss.engine.api import Guide, GuideError
 from isogloss.engine.chat.calls import Function
-from isogloss.engine.chat.parameters import arguments_schema, schema_text
+from isogloss.engine.chat.guiding.parameters import arguments_schema, schema_text
 
 _ESCAPED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from isogloss.engine.api import GuideError
 from isogloss.engine.chat.calls import Function
-from isogloss.engine.chat.parameters import CHOICES, MIXED, arguments_schema, is_text, whole_schema
+from isogloss.engine.chat.guiding.parameters import CHOICES, MIXED, arguments_schema, is_text, whole_schema
 from isogloss.engine.guides.schema import FORMATS, is_idle
 
 _TOGETHER = MIXED | frozenset(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from isogloss.engine.chat.ecma import plain_pattern
+from isogloss.engine.chat.guiding.ecma import plain_pattern
 
 _Trie: TypeAlias = "dict[str, _Trie]"
 

@@ -7,7 +7,7 @@ import random
 import jsonschema_rs
 import pytest
 from isogloss.engine.api import Guide
-from isogloss.engine.chat.formats import FORMAT_TERMS
+from isogloss.engine.chat.guiding.formats import FORMAT_TERMS
 from isogloss.engine.guides.schema import FORMATS
 from isogloss.engine.guides.trial import allowed_ids, compiled, tried_grammar
 from isogloss.engine.scripted.vocabulary import guide_vocabulary

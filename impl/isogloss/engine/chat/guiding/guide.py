@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from isogloss.engine.api import Guide
 from isogloss.engine.chat.calls import Function
-from isogloss.engine.chat.grammar import Builder
+from isogloss.engine.chat.guiding.grammar import Builder
 from isogloss.engine.chat.reasoning import ReasoningFormat
 from isogloss.engine.chat.tools.base import ToolFormat
 

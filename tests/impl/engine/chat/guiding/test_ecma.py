@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from isogloss.engine.api import Guide, GuideError
-from isogloss.engine.chat.ecma import ecma_pattern
-from isogloss.engine.chat.texts import one_of_term
+from isogloss.engine.chat.guiding.ecma import ecma_pattern
+from isogloss.engine.chat.guiding.texts import one_of_term
 from support.growth import grows_linearly
 
 PIECES = [

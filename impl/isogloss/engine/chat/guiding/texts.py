@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from isogloss.engine.api import GuideError
-from isogloss.engine.chat.ecma import ecma_pattern, plain_pattern
-from isogloss.engine.chat.formats import FORMAT_TERMS
+from isogloss.engine.chat.guiding.ecma import ecma_pattern, plain_pattern
+from isogloss.engine.chat.guiding.formats import FORMAT_TERMS
 from isogloss.engine.guides.schema import FORMATS
 
 _LONGEST = 2**31

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from isogloss.engine.api import Delta, GenerationRequest, Guide, GuideError, Sampling, Stopping
 from isogloss.engine.chat import TOOL_FORMATS, CallArguments, CallStarted, Function, FunctionCall, call_guide
-from isogloss.engine.chat.untagged import untagged
+from isogloss.engine.chat.guiding.untagged import untagged
 from isogloss.engine.guides.compiler import CompilerLimits, GuideCompiler
 from isogloss.engine.scripted import ScriptedEngine
 from isogloss.engine.scripted.vocabulary import guide_vocabulary
