@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,12 +15,17 @@ TOKEN_PROMPT = [65, 66, 67]
 SHORT = {"tokens": ["a", "b"]}
 """A script that ends by itself after two tokens."""
 LEAST = 10
+TOKEN_LISTS = [[65, 66, 67], [70, 71]]
+DAY = 86_400
+"""Seconds."""
 
 
 def _sum(call: Caller) -> str | None:
     usage = call(max_tokens=3).body.get("usage") or {}
     parts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
-    return unequal("total_tokens", usage.get("total_tokens"), sum(part or 0 for part in parts))
+    wrong = unequal("total_tokens", usage.get("total_tokens"), sum(part or 0 for part in parts))
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    return wrong or (f"{cached} of {parts[0]} tokens were cached" if cached > (parts[0] or 0) else None)
 
 
 def _prompt_tokens(call: Caller) -> str | None:
@@ -50,6 +56,30 @@ def _prompts(call: Caller) -> str | None:
     reply = call(max_tokens=4, prompt=prompts)
     alone = [call(max_tokens=4, prompt=prompt).text for prompt in prompts]
     return unequal("the texts", _by_index(reply), dict(enumerate(alone)))
+
+
+def _token_lists(call: Caller) -> str | None:
+    """Each list is a prompt of its own; the texts of all of them tell what was read."""
+    reply = call(max_tokens=1, echo=True, prompt=TOKEN_LISTS)
+    alone = [call(max_tokens=1, echo=True, prompt=prompt).text for prompt in TOKEN_LISTS]
+    return unequal("the texts", _by_index(reply), dict(enumerate(alone)))
+
+
+def _counted_once(call: Caller) -> str | None:
+    """However many choices a prompt gets; several prompts are counted together."""
+    lists = TOKEN_LISTS if "prompt" in call.fields else []
+    reply = call(n=2, temperature=1, max_tokens=2, **({"prompt": lists} if lists else {}))
+    places = sorted(choice.get("index", -1) for choice in reply.choices)
+    wanted = sum(map(len, lists)) or call(max_tokens=2).prompt_tokens
+    return unequal("the indexes", places, list(range(2 * max(len(lists), 1)))) or unequal(
+        "prompt_tokens", reply.prompt_tokens, wanted
+    )
+
+
+def _created(call: Caller) -> str | None:
+    """Within a day of this machine's clock."""
+    created = call(max_tokens=1).body.get("created") or 0
+    return None if abs(created - time.time()) < DAY else f"created is {created}, not in seconds or of another day"
 
 
 def _by_index(reply: Reply) -> dict[Json, str]:
@@ -86,6 +116,9 @@ def _answer_effects() -> Iterator[Effect]:
     yield Effect("forced_length", "What max_tokens cut ends with length.", ("logit_bias",), _forced_length)
     yield Effect("model", "The answer names the model that was asked.", ("model",), _model)
     yield Effect("prompts", "Each of several prompts gets the choice that it gets alone.", ("prompt",), _prompts)
+    yield Effect("token_lists", "Each of several lists is a prompt of its own.", ("prompt", "echo"), _token_lists)
+    yield Effect("counted_once", "Each prompt is counted once.", ("n",), _counted_once)
+    yield Effect("created", "It is the time of the call, in seconds.", ("model",), _created)
     yield Effect("min_tokens", "The completion does not end before min_tokens.", ("min_tokens",), _least)
     yield Effect("ignore_eos", "With ignore_eos max_tokens are generated.", ("ignore_eos",), _ignored_end)
     shown = ("stop_token_ids", "return_tokens_as_token_ids")

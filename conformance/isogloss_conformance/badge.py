@@ -17,7 +17,7 @@ def badge(report: Report) -> dict[str, Json]:
     return {
         "schemaVersion": 1,
         "label": f"isogloss {report.header.dialect}",
-        "message": f"{counts[Status.PASS]} of {looked} hold",
+        "message": f"{counts[Status.PASS]} of {looked} hold" + (", interrupted" if report.interrupted else ""),
         "color": _colour(counts[Status.PASS], looked),
     }
 

@@ -120,7 +120,8 @@ def rows(folder: Path, output: Path) -> list[Row]:
 def _row(made: Report, path: Path, output: Path) -> Row:
     server, version = split(made.header.software)
     page = os.path.relpath(path.with_suffix(".html"), output.parent)
-    return Row(server or made.header.base_url, version, made.header.dialect, quote(page), made.results)
+    dialect = f"{made.header.dialect} (interrupted)" if made.interrupted else made.header.dialect
+    return Row(server or made.header.base_url, version, dialect, quote(page), made.results)
 
 
 def board(found: Sequence[Row]) -> str:

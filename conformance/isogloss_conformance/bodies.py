@@ -1,8 +1,8 @@
-"""The bodies that the suite sends for one entry: as small as its subject allows, alone and beside another field."""
+"""The bodies that the suite sends for one entry: as small as its subject allows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from isogloss_spec.faults import Fault
@@ -10,8 +10,6 @@ from isogloss_spec.judge import Judge
 from isogloss_spec.ledger import Entry
 
 Json = Any
-BYSTANDERS: tuple[tuple[str, Json], ...] = (("presence_penalty", 0.5), ("seed", 7), ("frequency_penalty", 0.5))
-"""Fields that every dialect knows and few rules speak of, with valid values."""
 MADE_UP = frozenset({"type", "required", "additionalProperties"})
 """Keywords whose accepted bodies may be made up in whole."""
 WORK = "max_tokens"
@@ -51,23 +49,6 @@ class Bodies:
             return body
         served = {name: model for name, model in self._served.items() if body.get(name) is not None}
         return {**body, **served}
-
-    def alone_and_beside(self, entry: Entry, body: Json) -> Iterator[Json]:
-        """A refused body, and again with an unrelated valid field: the error must not move."""
-        short = self.short(entry, body)
-        yield short
-        beside = self._beside(entry, short) if isinstance(short, dict) else None
-        if beside is not None:
-            yield beside
-
-    def _beside(self, entry: Entry, body: dict[str, Json]) -> Json:
-        for name, value in BYSTANDERS:
-            if name in body:
-                continue
-            variant = self._with(entry, body, name, value)
-            if variant is not None:
-                return variant
-        return None
 
     def _fault(self, body: Json) -> tuple[str, str | None, str | None] | None:
         try:

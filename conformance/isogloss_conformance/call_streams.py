@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from isogloss_conformance import call_laws
-from isogloss_conformance.client import Request
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecaster
 from isogloss_conformance.functions import AT_ONCE, ENOUGH, THOUGHT, TOOLS, TWO_CALLS
@@ -17,7 +16,6 @@ from isogloss_conformance.session import Session
 from isogloss_conformance.streamer import Streamer
 
 Json = Any
-Law = Callable[[list[Chunk]], str | None]
 CUT = 16
 """Tokens after which a scripted call is cut."""
 
@@ -71,12 +69,8 @@ class CallStreams:
             return outcome
         if call_laws.only_thinks(answer.json):
             return Outcome(Status.SKIP, got="unprovable: the model thinks until it is cut")
-        return self._streamed(self._streamer.request(script, **fields), lambda chunks: law(chunks, answer.json))
-
-    def _streamed(self, request: Request, law: Law) -> Outcome:
-        """Hold a law against a stream of which every chunk must be declared."""
-        streamer = self._streamer
-        return streamer.judged(request, lambda got: streamer.misshapen(got) or law(got.chunks(streamer.terminator)))
+        request = self._streamer.request(script, **fields)
+        return self._streamer.of_chunks(request, lambda chunks: law(chunks, answer.json))
 
     def _thoughts(self) -> Outcome:
         script = THOUGHT if self._session.facts.scripted else None
@@ -85,4 +79,4 @@ class CallStreams:
         if not any((choice.get("message") or {}).get("reasoning_content") for choice in whole.get("choices") or ()):
             return Outcome(Status.SKIP, got="unprovable: the model shows no thoughts")
         request = self._streamer.request(script, **fields)
-        return self._streamed(request, lambda chunks: call_laws.equal_thoughts(chunks, whole))
+        return self._streamer.of_chunks(request, lambda chunks: call_laws.equal_thoughts(chunks, whole))

@@ -93,6 +93,12 @@ class Caller:
         """A small medium for each member of a content part that holds one."""
         self.fields = frozenset(session.request_schema["properties"]) | self.media.keys()
         """What a request may say, members of content parts that hold media included."""
+        self.defaults: Mapping[str, Json] = {
+            name: schema["x-default"]
+            for name, schema in session.request_schema["properties"].items()
+            if "x-default" in schema
+        }
+        """What a field that is left out counts as, where the document says so."""
         self.scripted = session.facts.scripted
         """Whether scripts are followed."""
         self.model = session.facts.model
@@ -100,13 +106,24 @@ class Caller:
         self._last: Answer | None = None
 
     def __call__(self, *, script: Json = None, **fields: Json) -> Reply:
-        """One greedy call unless the fields say otherwise, by a script if that is followed. Raises NoReply."""
-        body = {**self._session.minimal, "temperature": 0, **fields}
+        """One greedy call unless the fields say otherwise, by a script if that is followed. Raises NoReply.
+
+        A field that is given as `...` is left out.
+        """
+        body = self._body(fields)
         request = post(self._session.main.path, body, script_header(script if self.scripted else None))
         answer = self._last = self._session.client.send(request)
         if answer.status == 200 and isinstance(answer.json, dict):
             return Reply(answer.json, self._session.client.curl(request))
         raise NoReply(self._refused(request, body))
+
+    def allows(self, **fields: Json) -> bool:
+        """Whether the document allows the same call."""
+        return self._forecaster.of(self._body(fields)).success
+
+    def _body(self, fields: Mapping[str, Json]) -> dict[str, Json]:
+        asked = {**self._session.minimal, "temperature": 0, **fields}
+        return {name: value for name, value in asked.items() if value is not ...}
 
     def misshapen(self) -> str | None:
         """How the last completion departs from what the document declares, in words; None if it does not."""

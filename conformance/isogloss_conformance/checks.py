@@ -33,9 +33,9 @@ class Check:
             outcome = Outcome(Status.ERROR, got=traceback.format_exc(limit=-3))
         return self._result(outcome, time.perf_counter() - started)
 
-    def disabled(self) -> Result:
-        """The result of a check that the options leave out."""
-        return self._result(Outcome(Status.DISABLED), 0.0)
+    def disabled(self, reason: str = "") -> Result:
+        """The result of a check that is not made; without a reason, since the options leave it out."""
+        return self._result(Outcome(Status.DISABLED, got=reason), 0.0)
 
     def _result(self, outcome: Outcome, seconds: float) -> Result:
         return Result(

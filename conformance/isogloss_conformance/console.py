@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from isogloss_conformance.checks import Check
+from isogloss_conformance.cli import STDERR, hush
 from isogloss_conformance.compare import Difference
 from isogloss_conformance.mutants.score import RIGHT, Trial
 from isogloss_conformance.report import Report
@@ -26,18 +32,45 @@ COLOURS = {
 }
 
 
+WIDEST = 1000
+"""Columns that no table needs."""
+
+
+class OutputError(Exception):
+    """Standard output or standard error takes no more. The text says why, in one line."""
+
+
+class _Output(Console):
+    """One of the two, which may be a closed pipe or a full disk."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as usual. Raises OutputError."""
+        try:
+            super().print(*objects, **options)
+        except OSError as error:
+            raise self._error(error.errno) from None
+
+    def on_broken_pipe(self) -> None:
+        """Raise OutputError; the usual way is to end the program without a word."""
+        raise self._error(errno.EPIPE)
+
+    def _error(self, number: int | None) -> OutputError:
+        name = "standard error" if self.stderr else "standard output"
+        return OutputError(f"{name} cannot be written: {os.strerror(number or errno.EIO)}")
+
+
 class Screen:
     """Progress on standard error, outcomes on standard output."""
 
     def __init__(self) -> None:
-        self._out = Console(highlight=False, soft_wrap=True)
-        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._out = _Output(highlight=False, soft_wrap=True)
+        self._err = _Output(stderr=True, highlight=False, soft_wrap=True)
 
     def follow(self, runner: Runner) -> list[Result]:
-        """Run everything behind a progress bar, and name what is wrong as it is found."""
+        """Run everything behind a progress bar, and name what is wrong as it is found. Ctrl-C ends it early."""
         columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         results: list[Result] = []
-        with Progress(*columns, console=self._err, transient=True) as progress:
+        with suppress(KeyboardInterrupt), Progress(*columns, console=self._err, transient=True) as progress:
             task = progress.add_task("", total=len(runner.checks))
             for result in runner.run():
                 repeated = bool(results) and _is_lost(result) and results[-1].got == result.got
@@ -64,7 +97,11 @@ class Screen:
         for step in dict.fromkeys(result.step for result in report.results):
             mine = [result.status for result in report.results if result.step == step]
             table.add_row(step, *(str(mine.count(status) or "") for status in Status))
-        self._out.print(table)
+        wanted = self._out.measure(table, options=self._out.options.update(max_width=WIDEST)).maximum
+        if wanted <= self._out.width:
+            self._out.print(table)
+        else:
+            self._list(report)
         if report.known:
             self._out.print(f"[magenta]known deviations[/] among the failures: {len(report.known)}")
         ledger = report.ledger
@@ -72,6 +109,13 @@ class Screen:
             f"ledger: {ledger.entries} entries, {ledger.proved} proved, {ledger.unsupported} unsupported, "
             f"{ledger.unprovable} unprovable here, {ledger.disabled} left out; {report.seconds:.1f} s"
         )
+
+    def _list(self, report: Report) -> None:
+        """The same counts for a narrow terminal."""
+        for step in dict.fromkeys(result.step for result in report.results):
+            counts = Counter(result.status for result in report.results if result.step == step)
+            found = (f"[{COLOURS[status]}]{counts[status]} {status}[/]" for status in Status if counts[status])
+            self._out.print(f"{step}: {', '.join(found)}")
 
     def differences(self, found: Iterable[Difference]) -> None:
         """One line for each difference."""
@@ -100,8 +144,11 @@ class Screen:
         self._out.print(escape(text))
 
     def complain(self, text: str) -> None:
-        """One line about what cannot be done."""
-        self._err.print(f"[red]isogloss-conformance: {escape(text)}[/]")
+        """One line about what cannot be done; the exit code says so, too, where nobody can read it."""
+        try:
+            self._err.print(f"[red]isogloss-conformance: {escape(text)}[/]")
+        except OutputError:
+            hush(STDERR)
 
     def warn(self, text: str) -> None:
         """One line about what is probably not meant."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from isogloss_conformance.caller import Caller
+from isogloss_conformance.caller import Caller, NoReply
+from isogloss_conformance.results import Outcome, Status
 
 Json = Any
-SEEDS = range(1, 6)
+SEEDS = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +34,16 @@ def rising(sizes: Sequence[int], what: str) -> str | None:
     """In words that prompts do not grow from one to the next; None if they do."""
     rises = all(small < large for small, large in pairwise(sizes))
     return None if rises else f"{what} {list(sizes)} tokens"
+
+
+def unprovable(reason: str) -> NoReply:
+    """To be raised where a server cannot show what a field does."""
+    return NoReply(Outcome(Status.SKIP, got=f"unprovable: {reason}"))
+
+
+def words(call: Caller, tokens: int = 8) -> str:
+    """What the model says anyway. Raises NoReply if it says nothing, which proves nothing."""
+    said = call(max_tokens=tokens).text
+    if not said:
+        raise unprovable("the model says nothing")
+    return said

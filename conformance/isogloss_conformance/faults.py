@@ -41,6 +41,10 @@ BROKEN = (
     b'{"seed": ' + b"9" * 5000 + b"}",
 )
 """Bodies that are no JSON text of ours: empty, cut, wrong quotes, not UTF-8, no number, a name twice, deep, endless."""
+BEHIND = (b" x", b"{}", b",")
+"""What may not stand behind a valid body."""
+OTHER_TYPES = ("text/plain", "text/json", "application/jsonx", "application/json-seq", "application/problem+json")
+"""Media types that are not that of the document, near misses among them."""
 GUIDES: tuple[dict[str, Json], ...] = (
     {"guided_regex": "("},
     {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "nonsense"}}}},
@@ -131,14 +135,15 @@ class FaultsStep:
         return refused or tuple(bodies_beyond(self._session, self._forecaster, rule))
 
     def _malformed(self, operation: Operation) -> Iterator[Outcome]:
-        for body in BROKEN:
+        valid = json.dumps(self._minimal).encode()
+        for body in (*BROKEN, *(valid + rest for rest in BEHIND), valid[:-1] + b",}"):
             yield self._exchange.refused(Request("POST", operation.path, body), operation, Fault("malformed_json"))
 
     def _media_types(self, operation: Operation) -> Iterator[Outcome]:
         body = json.dumps(self._minimal).encode()
-        plain = {"Content-Type": "text/plain"}
+        others = [(body, {"Content-Type": other}) for other in OTHER_TYPES]
         packed = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-        for sent, headers in ((body, plain), (body, {}), (gzip.compress(body), packed)):
+        for sent, headers in (*others, (body, {}), (gzip.compress(body), packed)):
             request = Request("POST", operation.path, sent, headers)
             yield self._exchange.refused(request, operation, Fault("unsupported_media_type"))
 
@@ -154,8 +159,9 @@ class FaultsStep:
         yield self._exchange.refused(Request("POST", operation.path, padded + b" "), operation, fault)
 
     def _unknown_model(self, operation: Operation) -> Iterator[Outcome]:
-        body = {**self._minimal, "model": NOBODY}
-        yield self._exchange.ask(post(operation.path, body), operation, self._forecaster.of(body))
+        for more in ({}, {"stream": True}):  # an error before the first event is no event
+            body = {**self._minimal, "model": NOBODY, **more}
+            yield self._exchange.ask(post(operation.path, body), operation, self._forecaster.of(body))
 
     def _unsupported_feature(self, operation: Operation) -> Iterator[Outcome]:
         for entry in self._session.entries:

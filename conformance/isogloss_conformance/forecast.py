@@ -89,6 +89,15 @@ class Forecaster:
         rule = next(rule for rule in self._prompt_rules if rule.id == rule_id)
         return Forecast(False, (_fault(rule),))
 
+    def fits(self, rule_id: str, body: Json, tokens: int) -> bool | None:
+        """Whether a rule of stage `prompt` holds for a body whose prompt has so many tokens; None if it is refused."""
+        try:
+            verdict = self.judge.check_body(body)
+        except Fault:
+            return None
+        rule = next(rule for rule in self._prompt_rules if rule.id == rule_id)
+        return _holds(rule, self._variables(verdict, {**self._contexts(body)[0], **_tokens([tokens])}))
+
     def _of_prompt(self, body: Json, verdict: Verdict) -> Forecast:
         kind, harsh = self._contexts(body)
         possible: list[Fault] = []

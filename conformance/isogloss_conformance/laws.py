@@ -91,6 +91,19 @@ def usage_asked(chunks: Sequence[Chunk], whole: Chunk) -> str | None:
     return None
 
 
+def usage_so_far(chunks: Sequence[Chunk]) -> str | None:
+    """Every chunk has usage; the prompt's tokens stay, those of the completion rise with the chunks that have text."""
+    told = [chunk.get("usage") or {} for chunk in chunks]
+    if not told or not all(told):
+        return f"{sum(map(bool, told))} of {len(told)} chunks have usage"
+    made = [usage["completion_tokens"] for usage in told]
+    spoken = sum(bool(text([chunk])) for chunk in chunks)
+    if made != sorted(made) or (spoken > 1 and made[0] == made[-1]):
+        return f"completion_tokens do not rise: {made}"
+    prompts = {usage["prompt_tokens"] for usage in told}
+    return None if len(prompts) == 1 else f"prompt_tokens change: {sorted(prompts)}"
+
+
 def whole_characters(chunks: Sequence[Chunk], expected: str) -> str | None:
     """A character split over tokens arrives whole."""
     joined = text(chunks)

@@ -25,7 +25,7 @@ WORDS = {
     Status.ERROR: "could not be looked at",
     Status.UNSUPPORTED: "needs a feature that the server says it lacks",
     Status.SKIP: "not provable here",
-    Status.DISABLED: "left out by the options",
+    Status.DISABLED: "left out",
 }
 KEYWORDS = (
     *(
@@ -89,6 +89,7 @@ def _keyword(result: Result) -> str:
 def _subtitle(report: Report) -> str:
     ledger, wrong, known = report.ledger, len(report.wrong), len(report.known)
     verdict = f"{wrong} of {len(report.results)} requirements do not hold" if wrong else "Nothing wrong was found"
+    verdict = f"The run was interrupted. {verdict}" if report.interrupted else verdict
     verdict += f", beside {known} known deviations" if known else ""
     return (
         f"{verdict}. Of the {ledger.entries} entries of the document's ledger {ledger.proved} were proved, "

@@ -48,7 +48,9 @@ def _report(text: str) -> Report:
     made = tuple(_result(number, line) for number, line in enumerate(results, 2))
     if not is_of(footer.get("seconds"), float):
         raise ValueError("the footer has no 'seconds'")
-    return Report(_header(header), made, _ledger(footer), footer["seconds"])
+    if not is_of(footer.get("interrupted", False), bool):
+        raise ValueError("the footer has an 'interrupted' of the wrong type")
+    return Report(_header(header), made, _ledger(footer), footer["seconds"], footer.get("interrupted", False))
 
 
 def _line(number: int, text: str) -> Line:

@@ -47,6 +47,8 @@ class Report:
     results: tuple[Result, ...]
     ledger: Completeness
     seconds: float
+    interrupted: bool = False
+    """Whether somebody ended the run before all checks were made."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -69,7 +71,9 @@ class Report:
 
     def stable(self) -> Report:
         """Without what differs between two equal runs: times, and answers that nothing is wrong with."""
-        return Report(replace(self.header, started=""), tuple(map(_stable, self.results)), self.ledger, 0.0)
+        return Report(
+            replace(self.header, started=""), tuple(map(_stable, self.results)), self.ledger, 0.0, self.interrupted
+        )
 
 
 def _stable(result: Result) -> Result:
@@ -103,6 +107,8 @@ def digest(document: Mapping[str, Json]) -> str:
 def write(report: Report, path: Path) -> None:
     """One JSON object a line: the header, each result, the footer."""
     footer = {"counts": report.counts, "ledger": asdict(report.ledger), "seconds": report.seconds}
+    if report.interrupted:
+        footer["interrupted"] = True
     lines: Iterable[dict[str, Json]] = (
         {"kind": "header", **asdict(report.header)},
         *({"kind": "result", **asdict(result)} for result in report.results),

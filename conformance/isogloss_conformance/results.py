@@ -22,7 +22,7 @@ class Status(StrEnum):
     SKIP = "skip"
     """Not proved, for the reason given."""
     DISABLED = "disabled"
-    """Left out by the options of the run."""
+    """Left out by the options of the run, or by whoever interrupted it."""
 
 
 _WEIGHT = (Status.FAIL, Status.ERROR, Status.UNSUPPORTED, Status.SKIP, Status.DISABLED, Status.PASS)

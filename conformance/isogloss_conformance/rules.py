@@ -11,13 +11,15 @@ from typing import Any
 
 from isogloss_spec.json_types import types_of
 from isogloss_spec.ledger import Entry
-from isogloss_spec.pairs import NoPair, Pair, Pairs
+from isogloss_spec.pairs import NoPair, Pairs
 
 from isogloss_conformance.beyond import bodies_beyond
 from isogloss_conformance.bodies import Bodies
+from isogloss_conformance.bystanders import Bystanders
 from isogloss_conformance.checks import Check
 from isogloss_conformance.client import post
 from isogloss_conformance.close import closer
+from isogloss_conformance.edges import Edge
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecast, Forecaster
 from isogloss_conformance.requirements import requirement
@@ -38,6 +40,8 @@ class RulesStep:
         self._exchange = Exchange(session)
         self._forecaster = Forecaster(session)
         self._bodies = Bodies(self._forecaster.judge, session.request_schema["properties"], session.facts.model)
+        self._edge = Edge(session, self._forecaster)
+        self._bystanders = Bystanders(session, self._forecaster, self._pairs)
 
     def checks(self) -> list[Check]:
         """A check for each entry, in the ledger's order."""
@@ -57,26 +61,39 @@ class RulesStep:
         except NoPair as reason:
             return Outcome(Status.SKIP, got=f"unprovable: {reason}")
         refused = pair.reject or tuple(bodies_beyond(self._session, self._forecaster, entry))
-        outcomes = [*self._accepted(entry, pair), *self._refused(entry, refused)]
+        outcomes = [
+            *self._accepted(entry, pair.accept),
+            *self._fitting(entry),
+            *self._refused(entry, (*refused, *self._edge.refused(entry))),
+        ]
         if entry.fault is not None and not refused:
             outcomes.append(Outcome(Status.SKIP, got="unprovable: no body is known to break this on this server"))
         return heaviest(outcomes)
 
-    def _accepted(self, entry: Entry, pair: Pair) -> Iterator[Outcome]:
-        for body in pair.accept:
+    def _accepted(self, entry: Entry, bodies: Iterable[Json]) -> Iterator[Outcome]:
+        for body in bodies:
             small = self._bodies.small(entry, body)
             yield self._sent(small, self._forecaster.of(small))
 
+    def _fitting(self, entry: Entry) -> Iterator[Outcome]:
+        """What just fits, told from tokens that were counted: the forecast alone would not know."""
+        for body in self._edge.accepted(entry):
+            small = self._bodies.small(entry, body)
+            others = tuple(fault for fault in self._forecaster.of(small).faults if fault.entry != entry.id)
+            yield self._sent(small, Forecast(True, others))
+
     def _refused(self, entry: Entry, bodies: Iterable[Json]) -> Iterator[Outcome]:
-        for body in bodies:
+        for number, body in enumerate(bodies):
             forecast = self._forecaster.meant(entry, body)
             if not _is_meant(entry, forecast):
                 yield Outcome(
                     Status.ERROR, got=f"the document's own body does not break this rule alone: {body!r:.200}"
                 )
                 continue
-            for variant in self._bodies.alone_and_beside(entry, body):
-                yield self._sent(variant, forecast)
+            short = self._bodies.short(entry, body)
+            yield self._sent(short, forecast)
+            if isinstance(short, dict):
+                yield from (self._sent(variant, forecast) for variant in self._bystanders.beside(entry, short, number))
 
     def _sent(self, body: Json, forecast: Forecast) -> Outcome:
         return self._exchange.ask(post(self._session.main.path, body), self._session.main, forecast)

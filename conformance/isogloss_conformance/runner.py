@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol
@@ -67,13 +67,21 @@ class Runner:
             yield from (check.disabled() for check in mine if not self._is_wanted(check))
             yield from map(self._marked, self._run([check for check in mine if self._is_wanted(check)], step))
 
+    def left(self, results: Iterable[Result]) -> list[Result]:
+        """What a run that was interrupted has no results for."""
+        made = {result.id for result in results}
+        return [check.disabled("interrupted") for check in self.checks if check.id not in made]
+
     def _run(self, checks: list[Check], step: str) -> Iterator[Result]:
         jobs = self._session.options.jobs if step in PARALLEL else 1
         if jobs == 1:
             yield from (check.run() for check in checks)
         else:
-            with ThreadPoolExecutor(jobs) as pool:
+            pool = ThreadPoolExecutor(jobs)
+            try:
                 yield from pool.map(Check.run, checks)
+            finally:  # after Ctrl-C, what has not begun is not waited for
+                pool.shutdown(cancel_futures=True)
 
     def _marked(self, result: Result) -> Result:
         """The same result without secrets, which servers repeat; with the reason if it is a known deviation."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,20 +10,18 @@ from isogloss_spec.faults import Fault
 from isogloss_conformance import laws
 from isogloss_conformance.call_streams import CallStreams
 from isogloss_conformance.checks import Check
+from isogloss_conformance.early_errors import EarlyErrors
 from isogloss_conformance.events import Recording
-from isogloss_conformance.exchange import Exchange
-from isogloss_conformance.forecast import Forecaster
+from isogloss_conformance.hang_up import FREE_WITHIN_S, HangUp
 from isogloss_conformance.oracle import Expected, difference
-from isogloss_conformance.results import Outcome, Status
+from isogloss_conformance.pair_laws import same_answer, same_logprobs
+from isogloss_conformance.results import Outcome, Status, heaviest
 from isogloss_conformance.session import Session
+from isogloss_conformance.stream_pairs import PROMPTS, StreamPairs
 from isogloss_conformance.streamer import TOKENS, Streamer
 
 Json = Any
 PAUSE_MS = 40
-FREE_WITHIN_S = 5.0
-HELD_MS = 100
-"""Pause between the tokens of a stream that would go on for twice as long."""
-RUNNING = "isogloss_requests_running"
 
 
 class StreamsStep:
@@ -35,11 +31,11 @@ class StreamsStep:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._client = session.client
-        self._exchange = Exchange(session)
-        self._forecaster = Forecaster(session)
         self._streamer = Streamer(session)
+        self._pairs = StreamPairs(session, self._streamer)
         self._calls = CallStreams(session, self._streamer)
+        self._early = EarlyErrors(session, self._streamer)
+        self._leaving = HangUp(session, self._streamer)
 
     def checks(self) -> list[Check]:
         """All laws."""
@@ -63,33 +59,32 @@ class StreamsStep:
         yield "logprobs", "The joined log probabilities are those of the same call without a stream.", self._logprobs
         yield "usage_unasked", "No chunk has usage unless asked for.", self._usage_unasked
         yield "usage_asked", "Usage comes once, last, without choices, and is right.", self._usage_asked
-        yield "early_error", "A request that can be refused at once is a plain error, not a stream.", self._early_error
+        if "continuous_usage_stats" in self._streamer.stream_options:
+            yield "usage_so_far", "Every chunk has the usage so far where that is asked for.", self._usage_so_far
+        yield "early_error", "A request that can be refused at once is a plain error, not a stream.", self._early.look
         yield "late_error", "An error after the first token is one event, then the end.", self._late_error
         yield "characters", "A character that is split over tokens arrives whole.", self._characters
         yield "stop", "A stop text never leaks, also when split over tokens.", self._stop
         yield "at_once", "Events come as tokens do, not all at the end.", self._at_once
         yield "keepalive", f"In a silence of {self._streamer.keepalive} s a comment comes.", self._comment
+        yield from self._pairs.laws()
         yield from self._calls.laws()
-        yield "hang_up", f"Closing the connection frees the slot within {FREE_WITHIN_S:g} s.", self._hang_up
+        yield "hang_up", f"Closing the connection frees the slot within {FREE_WITHIN_S:g} s.", self._leaving.look
 
     def _framing(self) -> Outcome:
-        return self._streamer.judged(
-            self._streamer.request(), lambda recording: None if recording.events else "no event came"
-        )
+        return self._streamer.plainest(lambda recording: None if recording.events else "no event came")
 
     def _terminated(self) -> Outcome:
-        return self._streamer.judged(
-            self._streamer.request(), lambda recording: laws.terminated(recording, self._streamer.terminator)
-        )
+        return self._streamer.plainest(self._streamer.terminated)
 
     def _chunks(self) -> Outcome:
-        return self._streamer.judged(self._streamer.request(), self._streamer.misshapen)
+        return self._streamer.plainest(self._streamer.misshapen)
 
     def _constant(self) -> Outcome:
-        return self._streamer.of_chunks(self._streamer.request(), laws.constant)
+        return self._streamer.plainest(self._streamer.constant)
 
     def _finish(self) -> Outcome:
-        return self._streamer.of_chunks(self._streamer.request(), lambda chunks: laws.finished(chunks, 1))
+        return self._of_plainest(lambda chunks: laws.finished(chunks, 1))
 
     def _two_choices(self) -> Outcome:
         return self._streamer.of_chunks(
@@ -98,31 +93,34 @@ class StreamsStep:
 
     def _text(self) -> Outcome:
         whole = self._streamer.whole()
-        return self._streamer.of_chunks(self._streamer.request(), lambda chunks: laws.equal_text(chunks, whole))
+        return self._of_plainest(lambda chunks: laws.equal_text(chunks, whole))
 
     def _logprobs(self) -> Outcome:
-        fields: dict[str, Json] = {"logprobs": True} if "messages" in self._streamer.fields else {"logprobs": 1}
-        whole = self._streamer.whole(**fields)
-        return self._streamer.of_chunks(
-            self._streamer.request(**fields), lambda chunks: laws.equal_logprobs(chunks, whole)
-        )
+        chat: dict[str, Json] = {"logprobs": True, "top_logprobs": 2}
+        return self._pairs.held(same_logprobs, **(chat if "messages" in self._streamer.fields else {"logprobs": 2}))
 
     def _usage_unasked(self) -> Outcome:
         if "stream_options" not in self._streamer.fields:
             return _unprovable("the dialect has no option that asks for usage")
-        return self._streamer.of_chunks(self._streamer.request(), laws.usage_unasked)
+        return self._of_plainest(laws.usage_unasked)
+
+    def _usage_so_far(self) -> Outcome:
+        request = self._streamer.request(stream_options={"include_usage": True, "continuous_usage_stats": True})
+        return self._streamer.of_chunks(request, laws.usage_so_far)
+
+    def _of_plainest(self, law: Callable[[list[laws.Chunk]], str | None]) -> Outcome:
+        return self._streamer.plainest(lambda recording: law(recording.chunks(self._streamer.terminator)))
 
     def _usage_asked(self) -> Outcome:
         if "stream_options" not in self._streamer.fields:
             return _unprovable("the dialect has no option that asks for usage")
-        whole = self._streamer.whole()
-        request = self._streamer.request(stream_options={"include_usage": True})
-        return self._streamer.of_chunks(request, lambda chunks: laws.usage_asked(chunks, whole))
+        several: dict[str, Json] = {"prompt": PROMPTS} if "prompt" in self._streamer.fields else {}
+        return heaviest(self._usage_of(**fields) for fields in ({}, several))
 
-    def _early_error(self) -> Outcome:
-        request = self._streamer.request(temperature="hot")
-        forecast = self._forecaster.of(json.loads(request.body))
-        return self._exchange.ask(request, self._session.main, forecast)
+    def _usage_of(self, **fields: Json) -> Outcome:
+        whole = self._streamer.whole(**fields)
+        request = self._streamer.request(**fields, stream_options={"include_usage": True})
+        return self._streamer.of_chunks(request, lambda chunks: laws.usage_asked(chunks, whole))
 
     def _late_error(self) -> Outcome:
         if not self._session.facts.scripted:
@@ -152,9 +150,16 @@ class StreamsStep:
         if not word:
             return _unprovable("the model says nothing")
         before = said[: said.index(word)]
-        return self._streamer.of_chunks(
+        stopped = self._streamer.of_chunks(
             self._streamer.request(stop=[word]), lambda chunks: laws.stopped(chunks, before)
         )
+        return heaviest((stopped, *self._stop_pairs(word)))
+
+    def _stop_pairs(self, word: str) -> Iterator[Outcome]:
+        """What ended the text is told alike, and a stop text that is to be kept comes."""
+        yield self._pairs.held(same_answer, stop=[word])
+        if "include_stop_str_in_output" in self._streamer.fields:
+            yield self._pairs.held(same_answer, stop=[word], include_stop_str_in_output=True)
 
     def _at_once(self) -> Outcome:
         if self._session.facts.scripted:
@@ -174,27 +179,6 @@ class StreamsStep:
             return _unprovable(f"it takes a script and a --patience above {self._streamer.keepalive}")
         request = self._streamer.request({"tokens": ["a"], "delay_ms_first": 1000 * (self._streamer.keepalive + 1)})
         return self._streamer.judged(request, lambda recording: None if recording.comments else "no comment came")
-
-    def _hang_up(self) -> Outcome:
-        if not self._session.facts.scripted or self._running() is None:
-            return _unprovable(f"it takes a script and the gauge {RUNNING} at /metrics")
-        tokens = int(2 * FREE_WITHIN_S * 1000 / HELD_MS)
-        request = self._streamer.request({"prefer_tokens": ["a"], "delay_ms_each": HELD_MS}, max_tokens=tokens)
-        before = self._running()
-        self._client.record(request, events=1)
-        deadline = time.monotonic() + FREE_WITHIN_S
-        while time.monotonic() < deadline:
-            if self._running() == before:
-                return Outcome(Status.PASS, "the slot is free", f"{before} running", self._client.curl(request))
-            time.sleep(0.05)
-        running = f"{self._running()} running, {before} before"
-        return Outcome(Status.FAIL, f"the slot is free within {FREE_WITHIN_S:g} s", running, self._client.curl(request))
-
-    def _running(self) -> float | None:
-        """Requests that the engine is busy with; None if the server does not say."""
-        lines = self._client.ask_root("/metrics").content.decode("utf-8", "replace").splitlines()
-        found = [line.rsplit(" ", 1)[1] for line in lines if line.startswith(RUNNING)]
-        return sum(map(float, found)) if found else None
 
 
 def _unprovable(reason: str) -> Outcome:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from isogloss_conformance.answer_effects import TOKEN_PROMPT
-from isogloss_conformance.caller import Caller, NoReply
-from isogloss_conformance.effect import Effect, rising, unequal
-from isogloss_conformance.results import Outcome, Status
+from isogloss_conformance.caller import Caller
+from isogloss_conformance.effect import Effect, rising, unequal, unprovable
 
 Json = Any
 COMMON = list(range(4096))
@@ -23,11 +22,15 @@ TALK = [
 
 
 def _token_ids(call: Caller) -> str | None:
-    asked: dict[str, Json] = {"prompt": TOKEN_PROMPT, "max_tokens": 3, "ignore_eos": True}
+    """The log probabilities of the same answer name the same tokens."""
+    shown: dict[str, Json] = {"logprobs": 0, "return_tokens_as_token_ids": True}
+    asked: dict[str, Json] = {"prompt": TOKEN_PROMPT, "max_tokens": 3, "ignore_eos": True, **shown}
     choice, other = (call(**asked, return_token_ids=wanted).choices[0] for wanted in (True, False))
+    made = [f"token_id:{token}" for token in choice.get("token_ids") or ()]
     return (
         unequal("prompt_token_ids", choice.get("prompt_token_ids"), TOKEN_PROMPT)
-        or unequal("the number of token_ids", len(choice.get("token_ids") or ()), 3)
+        or unequal("the number of token_ids", len(made), 3)
+        or unequal("token_ids", made, (choice.get("logprobs") or {}).get("tokens"))
         or unequal("token_ids where nobody asked", other.get("token_ids"), None)
     )
 
@@ -37,9 +40,9 @@ def _special_tokens(call: Caller) -> str | None:
     asked: dict[str, Json] = {"n": 4, "temperature": 1, "seed": 1, "max_tokens": LONG, "ignore_eos": True}
     hidden, shown = (call(**asked, skip_special_tokens=skip).texts for skip in (True, False))
     if hidden == shown and not call.scripted:
-        raise _unprovable("no special token came")
+        raise unprovable("no special token came")
     if hidden != call(**asked, skip_special_tokens=True).texts:
-        raise _unprovable("the same seed gives other texts")
+        raise unprovable("the same seed gives other texts")
     lengths = [sum(map(len, texts)) for texts in (hidden, shown)]
     return None if lengths[0] < lengths[1] else f"without and with special tokens texts have {lengths} characters"
 
@@ -55,24 +58,35 @@ def _messages(call: Caller) -> str | None:
     return rising(sizes, "with one message and with three the prompt has")
 
 
+def _system(call: Caller) -> str | None:
+    """Two texts, since some templates put in one of their own where there is none."""
+    orders = [[{"role": "system", "content": text}, TALK[0]] for text in ("Be brief.", "Be brief. " * 8)]
+    sizes = [call(max_tokens=1, messages=talk).prompt_tokens for talk in orders]
+    return rising(sizes, "with a short system message and with a long one the prompt has")
+
+
+def _text_parts(call: Caller) -> str | None:
+    part = {"type": "text", "text": "Good morning."}
+    talks = [[{"role": "user", "content": [part] * count}] for count in (1, 2, 4)]
+    return rising([call(max_tokens=1, messages=talk).prompt_tokens for talk in talks], "with 1, 2 and 4 texts it has")
+
+
 def _suffix(call: Caller) -> str | None:
     """Log probabilities tell what follows where the model's words do not."""
     seen = [call(max_tokens=1, logprobs=5, suffix=suffix).choices[0].get("logprobs") for suffix in SUFFIXES]
     return "two suffixes give the same log probabilities" if seen[0] == seen[1] else None
 
 
-def _unprovable(reason: str) -> NoReply:
-    return NoReply(Outcome(Status.SKIP, got=f"unprovable: {reason}"))
-
-
 def _token_effects() -> Iterator[Effect]:
-    told = ("return_token_ids", "prompt", "ignore_eos")
+    told = ("return_token_ids", "prompt", "ignore_eos", "return_tokens_as_token_ids")
     yield Effect("return_token_ids", "Tokens of prompt and completion are told.", told, _token_ids)
     shown = ("skip_special_tokens", "ignore_eos", "n", "seed")
     yield Effect("skip_special_tokens", "Without it special tokens are shown.", shown, _special_tokens)
     ending = ("stop_token_ids", "ignore_eos", "messages")
     yield Effect("stop_tokens", "The first stop token ends the answer.", ending, _common_tokens)
     yield Effect("messages", "Each message lengthens the prompt.", ("messages",), _messages)
+    yield Effect("system", "A system message is part of the prompt.", ("messages",), _system)
+    yield Effect("text_parts", "All texts of a message are part of the prompt.", ("messages",), _text_parts)
     yield Effect("suffix", "What follows changes log probabilities.", ("suffix", "logprobs", "prompt"), _suffix)
 
 

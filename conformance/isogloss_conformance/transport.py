@@ -31,6 +31,8 @@ PIECES = 8
 PAUSE_S = 0.05
 CALLS = 8
 LARGE_HEADER = 256 * 1024
+ODD_TEXTS = ("a\\u0000b", "a\\ud800b", "\\udc00\\ud800", "\\ufeffa", "a\\uffffb", "a\\u001b[0mb", "\\u202ea")
+"""Escapes, as JSON writes them: NUL, halves of surrogate pairs, a byte order mark, no character, controls."""
 JSON_TYPE = {"Content-Type": "application/json"}
 
 
@@ -61,6 +63,7 @@ class TransportStep:
         yield "content_type", "The case of the content type does not matter, and UTF-8 may be named.", self._odd_types
         yield "charset", "Another charset is refused as a media type.", self._charset
         yield "escapes", "Escaped and plain characters mean the same.", self._escapes
+        yield "odd_texts", "Odd characters are taken or refused, and break nothing.", self._odd_texts
         yield "keep_alive", "One connection carries several requests.", self._keep_alive
         yield "trailing_slash", "A path with a slash at its end leads nowhere.", self._slash
         yield "parallel", "Calls at once get what they get alone, each with its own id.", self._parallel
@@ -117,10 +120,28 @@ class TransportStep:
         request = self._request({"Content-Type": "application/json; charset=iso-8859-1"})
         return self._exchange.refused(request, self._session.main, Fault("unsupported_media_type"))
 
+    def _saying(self, text: str) -> dict[str, Json]:
+        """The plain call with another prompt."""
+        if "prompt" in self._body:
+            return {**self._body, "prompt": text}
+        return {**self._body, "messages": [{"role": "user", "content": text}]}
+
+    def _odd_texts(self) -> Outcome:
+        return heaviest(self._unbroken(text) for text in ODD_TEXTS)
+
+    def _unbroken(self, text: str) -> Outcome:
+        """Whether such a prompt is a right one is not said here: 200 and 4xx are both fine."""
+        raw = json.dumps(self._saying("$")).replace('"$"', f'"{text}"').encode()
+        request = Request("POST", self._session.main.path, raw, JSON_TYPE)
+        answer = self._client.send(request)
+        curl, expected = self._client.curl(request), "200, or a status from 400 to 499"
+        if answer.trouble is not None:
+            return Outcome(Status.ERROR, expected, answer.trouble, curl)
+        fine = answer.status == 200 or 400 <= answer.status < 500
+        return Outcome(Status.PASS if fine else Status.FAIL, expected, answer.described(), curl)
+
     def _escapes(self) -> Outcome:
-        field = "prompt" if "prompt" in self._body else "messages"
-        value: Json = "é€😀" if field == "prompt" else [{"role": "user", "content": "é€😀"}]
-        body = {**self._body, field: value}
+        body = self._saying("é€😀")
         plain, escaped = (json.dumps(body, ensure_ascii=ascii_only).encode() for ascii_only in (False, True))
         requests = [Request("POST", self._session.main.path, raw, JSON_TYPE) for raw in (plain, escaped)]
         answers = [self._client.send(request) for request in requests]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from isogloss_conformance import cli
+from isogloss_conformance import commands
 from isogloss_conformance.cli import main
 from isogloss_conformance.results import Status
 from isogloss_conformance.runner import Runner
@@ -120,7 +120,7 @@ def test_a_replay_is_made_under_the_conditions_of_its_run(
             made.append(session)
             super().__init__(session, **others)
 
-    monkeypatch.setattr(cli, "Runner", Seen)
+    monkeypatch.setattr(commands, "Runner", Seen)
     assert main(["replay", str(tmp_path / "atoma.jsonl"), "--flood", "9", "--set", "maxIterTimes=5"]) == 1
     assert made[-1].options.flood == 9
     assert made[-1].options.settings == {"maxIterTimes": 5}
@@ -129,7 +129,7 @@ def test_a_replay_is_made_under_the_conditions_of_its_run(
 
 def test_the_suite_runs_without_torch_and_server() -> None:
     code = (
-        "import sys; import isogloss_conformance.cli; "
+        "import sys; import isogloss_conformance.commands; "
         "assert not {'torch', 'transformers', 'connexion', 'isogloss'} & sys.modules.keys(), sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

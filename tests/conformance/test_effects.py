@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any, cast
 
 import isogloss_api
 import pytest
 from isogloss_conformance.caller import Caller, NoReply, Reply
-from isogloss_conformance.cli import DIALECTS
 from isogloss_conformance.client import Client
 from isogloss_conformance.effect import Effect
 from isogloss_conformance.effects import EFFECTS
+from isogloss_conformance.obstacles import DIALECTS
 from isogloss_conformance.results import Status
 from isogloss_conformance.session import Facts, Session
 from isogloss_conformance.unobserved import UNOBSERVED
@@ -37,6 +38,10 @@ class Deaf:
     model = "m"
     media = MEDIA
     fields = frozenset({"logit_bias"})
+    defaults: Mapping[str, Any] = {"temperature": 1, "max_tokens": 16}
+
+    def allows(self, **fields: Any) -> bool:
+        return True
 
     def __call__(self, **fields: Any) -> Reply:
         return reply("the quick brown fox")
@@ -81,6 +86,21 @@ def test_a_field_without_effect_is_noticed(effect: Effect) -> None:
     servers: dict[str, object] = {name: Moody() for name in ONLY_MOODY}
     servers |= {name: Pensive() for name in ("reasoning", "enable_thinking")}
     assert finds(effect, servers.get(effect.name, Deaf()))
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_k", "top_p", "min_p"])
+def test_two_equal_texts_prove_nothing_where_chance_changes_none(name: str) -> None:
+    effect = next(effect for effect in EFFECTS if effect.name == name)
+    with pytest.raises(NoReply, match="temperature 1"):
+        effect.look(cast("Caller", Deaf()))
+
+
+def test_tokens_that_do_not_make_up_the_text_say_nothing_of_places() -> None:
+    offsets = next(effect for effect in EFFECTS if effect.name == "text_offset")
+    logprobs = {"tokens": ["other"], "text_offset": [0]}
+    told = Reply({"choices": [{"index": 0, "text": "text", "logprobs": logprobs}]}, "curl")
+    with pytest.raises(NoReply, match="do not make up"):
+        offsets.look(cast("Caller", lambda **fields: told))
 
 
 def test_without_thoughts_nothing_is_proved_about_them() -> None:

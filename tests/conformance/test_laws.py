@@ -136,6 +136,31 @@ def test_usage() -> None:
     assert "completion_tokens" in str(laws.usage_asked([*GOOD, wrong], WHOLE))
 
 
+@pytest.mark.parametrize(
+    ("made", "prompts", "wrong"),
+    [
+        ((1, 2, 2), (3, 3, 3), None),
+        ((None, 2, 2), (3, 3, 3), "2 of 3"),
+        ((2, 1, 2), (3, 3, 3), "do not rise"),
+        ((2, 2, 2), (3, 3, 3), "do not rise"),
+        ((1, 2, 2), (3, 3, 0), "change"),
+    ],
+)
+def test_usage_so_far(made: tuple[int | None, ...], prompts: tuple[int, ...], wrong: str | None) -> None:
+    told = zip(made, prompts, strict=True)
+    usages = [
+        None if completion is None else {"completion_tokens": completion, "prompt_tokens": prompt}
+        for completion, prompt in told
+    ]
+    found = laws.usage_so_far([chunk("a", usage=usage) for usage in usages])
+    assert found is None if wrong is None else wrong in str(found)
+
+
+def test_usage_so_far_of_all_tokens_at_once() -> None:
+    usage = {"completion_tokens": 3, "prompt_tokens": 1}
+    assert laws.usage_so_far([chunk(piece, usage=usage) for piece in ("abc", "", "")]) is None
+
+
 def test_characters() -> None:
     assert laws.whole_characters([chunk("a"), chunk("😀")], "a😀") is None
     assert "part" in str(laws.whole_characters([chunk("a\ufffd"), chunk("😀")], "a😀"))
