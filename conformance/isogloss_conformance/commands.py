@@ -19,19 +19,19 @@ from typing import Any
 
 import isogloss_api
 
-from isogloss_conformance import badge, board, compare, deviations, junit, page, report
 from isogloss_conformance.cli import FAILED, INTERRUPTED, hush
 from isogloss_conformance.client import AddressError, Client
 from isogloss_conformance.completeness import completeness
 from isogloss_conformance.console import OutputError, Screen
-from isogloss_conformance.deviations import DeviationsError
 from isogloss_conformance.discover import discover, features_of
 from isogloss_conformance.forecast import server_limits
 from isogloss_conformance.mutants.score import Upstream, trials
 from isogloss_conformance.obstacles import DIALECTS, DiscoveryError, Obstacles
-from isogloss_conformance.reading import ReportError, read
 from isogloss_conformance.repeating import check_dialect, conditions, failures
-from isogloss_conformance.report import Report
+from isogloss_conformance.reports import badge, board, compare, deviations, junit, page, report
+from isogloss_conformance.reports.deviations import DeviationsError
+from isogloss_conformance.reports.reading import ReportError, read
+from isogloss_conformance.reports.report import Report
 from isogloss_conformance.results import Status
 from isogloss_conformance.runner import STEPS, Runner
 from isogloss_conformance.session import Facts, Options, Session

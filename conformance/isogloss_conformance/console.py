@@ -16,9 +16,9 @@ from rich.table import Table
 
 from isogloss_conformance.checks import Check
 from isogloss_conformance.cli import STDERR, hush
-from isogloss_conformance.compare import Difference
 from isogloss_conformance.mutants.score import RIGHT, Trial
-from isogloss_conformance.report import Report
+from isogloss_conformance.reports.compare import Difference
+from isogloss_conformance.reports.report import Report
 from isogloss_conformance.results import Result, Status
 from isogloss_conformance.runner import Runner
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from isogloss_conformance.checks import Check
 from isogloss_conformance.obstacles import DIALECTS
-from isogloss_conformance.reading import ReportError, is_of
-from isogloss_conformance.report import Report
+from isogloss_conformance.reports.reading import ReportError, is_of
+from isogloss_conformance.reports.report import Report
 from isogloss_conformance.results import Status
 
 Json = Any

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Protocol
 
 from isogloss_conformance.checks import Check, Step
-from isogloss_conformance.effects import EffectsStep
-from isogloss_conformance.faults import FaultsStep
+from isogloss_conformance.effects.step import EffectsStep
+from isogloss_conformance.faults.step import FaultsStep
 from isogloss_conformance.fuzzing import FuzzStep
 from isogloss_conformance.results import Result, Status
-from isogloss_conformance.rules import RulesStep
+from isogloss_conformance.rules.step import RulesStep
 from isogloss_conformance.session import Session
 from isogloss_conformance.smoke import SmokeStep
-from isogloss_conformance.streams import StreamsStep
+from isogloss_conformance.streams.step import StreamsStep
 from isogloss_conformance.transport import TransportStep
 
 

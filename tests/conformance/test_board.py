@@ -7,11 +7,11 @@ from pathlib import Path
 
 import isogloss_api
 import pytest
-from isogloss_conformance import report
-from isogloss_conformance.board import OTHER, Row, area_of, board, rows
 from isogloss_conformance.cli import main
 from isogloss_conformance.completeness import Completeness
-from isogloss_conformance.report import Header, Report
+from isogloss_conformance.reports import report
+from isogloss_conformance.reports.board import OTHER, Row, area_of, board, rows
+from isogloss_conformance.reports.report import Header, Report
 from isogloss_conformance.results import Level, Result, Status
 from isogloss_spec.ledger import ledger
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from isogloss_conformance.bystanders import Bystanders
 from isogloss_conformance.client import Answer
-from isogloss_conformance.edges import Edge
 from isogloss_conformance.forecast import Forecaster
+from isogloss_conformance.rules.bystanders import Bystanders
+from isogloss_conformance.rules.edges import Edge
 from isogloss_conformance.session import Session
 from isogloss_spec.ledger import Entry
 from isogloss_spec.pairs import Pairs

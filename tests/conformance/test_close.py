@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from isogloss_conformance.close import INWARDS, NEARNESS, closer, near
 from isogloss_conformance.forecast import Forecaster
+from isogloss_conformance.rules.close import INWARDS, NEARNESS, closer, near
 from isogloss_conformance.session import Session
 from isogloss_spec.ledger import Entry
 from isogloss_spec.pairs import Pair, Pairs

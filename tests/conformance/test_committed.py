@@ -7,9 +7,9 @@ from pathlib import Path
 
 import isogloss_api
 import pytest
-from isogloss_conformance.board import Row, board, rows
-from isogloss_conformance.reading import read
-from isogloss_conformance.report import digest
+from isogloss_conformance.reports.board import Row, board, rows
+from isogloss_conformance.reports.reading import read
+from isogloss_conformance.reports.report import digest
 from isogloss_conformance.results import Result, Status
 
 ROOT = Path(__file__).parents[2]

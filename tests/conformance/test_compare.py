@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from isogloss_conformance import report
 from isogloss_conformance.cli import main
-from isogloss_conformance.compare import comparison
 from isogloss_conformance.completeness import Completeness
-from isogloss_conformance.report import Header, Report
+from isogloss_conformance.reports import report
+from isogloss_conformance.reports.compare import comparison
+from isogloss_conformance.reports.report import Header, Report
 from isogloss_conformance.results import Result, Status
 
 NOTHING = Completeness(0, 0, 0, 0, 0, 0, ())

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import isogloss_api
 import pytest
-from isogloss_conformance import badge, deviations, junit, page, report
 from isogloss_conformance.cli import main
 from isogloss_conformance.client import Client
 from isogloss_conformance.completeness import Completeness
-from isogloss_conformance.deviations import Deviation, DeviationsError, known, parsed
-from isogloss_conformance.reading import read
-from isogloss_conformance.report import Header, Report
+from isogloss_conformance.reports import badge, deviations, junit, page, report
+from isogloss_conformance.reports.deviations import Deviation, DeviationsError, known, parsed
+from isogloss_conformance.reports.reading import read
+from isogloss_conformance.reports.report import Header, Report
 from isogloss_conformance.results import Result, Status
 from isogloss_conformance.runner import Runner
 from isogloss_conformance.session import Facts, Session

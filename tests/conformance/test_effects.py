@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import isogloss_api
 import pytest
-from isogloss_conformance.caller import Caller, NoReply, Reply
 from isogloss_conformance.client import Client
-from isogloss_conformance.effect import Effect
-from isogloss_conformance.effects import EFFECTS
+from isogloss_conformance.effects.caller import Caller, NoReply, Reply
+from isogloss_conformance.effects.effect import Effect
+from isogloss_conformance.effects.step import EFFECTS
+from isogloss_conformance.effects.unobserved import UNOBSERVED
 from isogloss_conformance.obstacles import DIALECTS
 from isogloss_conformance.results import Status
 from isogloss_conformance.session import Facts, Session
-from isogloss_conformance.unobserved import UNOBSERVED
 
 
 def reply(text: str) -> Reply:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from isogloss_conformance import commands
 from isogloss_conformance.cli import FAILED, INTERRUPTED, main
-from isogloss_conformance.page import page
-from isogloss_conformance.reading import read
+from isogloss_conformance.reports.page import page
+from isogloss_conformance.reports.reading import read
 from isogloss_conformance.results import Result
 from isogloss_conformance.runner import Runner
 from support.server import Server

@@ -10,7 +10,7 @@ import pytest
 from isogloss_conformance.checks import Check
 from isogloss_conformance.client import Answer, Client, Request
 from isogloss_conformance.results import Status
-from isogloss_conformance.rules import RulesStep
+from isogloss_conformance.rules.step import RulesStep
 from isogloss_conformance.session import Facts, Session
 from isogloss_conformance.smoke import SmokeStep
 from support.server import Server

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from isogloss_conformance import hang_up
-from isogloss_conformance.hang_up import RUNNING, HangUp
 from isogloss_conformance.results import Outcome, Status
+from isogloss_conformance.streams import hang_up
+from isogloss_conformance.streams.hang_up import RUNNING, HangUp
 
 
 class Client:

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from isogloss_conformance import laws
 from isogloss_conformance.events import Recording
+from isogloss_conformance.streams import laws
 
 DONE = "[DONE]"
 

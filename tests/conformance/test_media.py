@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import httpx
 import isogloss_api
 import pytest
-from isogloss_conformance.media_refusals import ELSEWHERE, FIELDS, OWN
+from isogloss_conformance.faults.media_refusals import ELSEWHERE, FIELDS, OWN
+from isogloss_conformance.faults.trap import trap
 from isogloss_conformance.pictures import BLUE, picture, samples
-from isogloss_conformance.trap import trap
 from PIL import Image
 
 NOBODY = [ip_network(text) for text in ("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10", "192.0.2.0/24")]

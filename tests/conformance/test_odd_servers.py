@@ -14,11 +14,11 @@ from pathlib import Path
 import isogloss_api
 import pytest
 from isogloss_conformance import client as client_module
-from isogloss_conformance.caller import Caller
 from isogloss_conformance.checks import Check
 from isogloss_conformance.cli import main
 from isogloss_conformance.client import AddressError, Client, Request, post
-from isogloss_conformance.effects import EffectsStep
+from isogloss_conformance.effects.caller import Caller
+from isogloss_conformance.effects.step import EffectsStep
 from isogloss_conformance.exchange import Exchange
 from isogloss_conformance.forecast import Forecast
 from isogloss_conformance.patience import open_socket, read_answer

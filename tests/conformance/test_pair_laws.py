@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from isogloss_conformance import pair_laws
+from isogloss_conformance.streams import pair_laws
 
 
 def choice(index: int, text: str, finish: str | None = None, **members: Any) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from isogloss_conformance import report
-from isogloss_conformance.board import board, rows
 from isogloss_conformance.cli import main
 from isogloss_conformance.completeness import Completeness
-from isogloss_conformance.junit import junit
-from isogloss_conformance.page import page
-from isogloss_conformance.reading import ReportError, read
-from isogloss_conformance.report import Header, Report
+from isogloss_conformance.reports import report
+from isogloss_conformance.reports.board import board, rows
+from isogloss_conformance.reports.junit import junit
+from isogloss_conformance.reports.page import page
+from isogloss_conformance.reports.reading import ReportError, read
+from isogloss_conformance.reports.report import Header, Report
 from isogloss_conformance.results import Result, Status
 
 Json = Any

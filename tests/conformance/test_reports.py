@@ -8,11 +8,11 @@ from typing import cast
 from xml.etree import ElementTree as ET
 
 import pytest
-from isogloss_conformance import badge, junit, page, report
 from isogloss_conformance.completeness import Completeness, completeness
 from isogloss_conformance.console import Screen
-from isogloss_conformance.reading import read
-from isogloss_conformance.report import Header, Report
+from isogloss_conformance.reports import badge, junit, page, report
+from isogloss_conformance.reports.reading import read
+from isogloss_conformance.reports.report import Header, Report
 from isogloss_conformance.results import Result, Status
 from isogloss_conformance.runner import Runner
 

@@ -8,9 +8,9 @@ from typing import Any
 import isogloss_api
 import pytest
 from isogloss_conformance.client import Client
-from isogloss_conformance.faults import FaultsStep
+from isogloss_conformance.faults.step import FaultsStep
 from isogloss_conformance.results import Status
-from isogloss_conformance.rules import RulesStep
+from isogloss_conformance.rules.step import RulesStep
 from isogloss_conformance.session import Facts, Session
 from support.server import Server
 

@@ -12,7 +12,7 @@ from isogloss_conformance.mutants.wire import Memory, Mutant, Sent
 from isogloss_conformance.results import Result, Status
 from isogloss_conformance.runner import Runner
 from isogloss_conformance.session import Options, Session
-from isogloss_conformance.streams import StreamsStep
+from isogloss_conformance.streams.step import StreamsStep
 from support.server import Server
 
 

@@ -1,0 +1,1 @@
+"""What accepted fields do."""

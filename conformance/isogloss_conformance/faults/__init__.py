@@ -1,0 +1,1 @@
+"""Every error of a document."""

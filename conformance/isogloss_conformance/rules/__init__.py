@@ -1,0 +1,1 @@
+"""What a document accepts and refuses."""

@@ -1,0 +1,1 @@
+"""What holds of answers that come in events."""
