@@ -97,10 +97,20 @@ def _number(schema: Schema) -> Json:
 
 
 def _beyond(limit: Json, direction: int, schema: Schema) -> Json:
-    """The nearest clearly different value on the other side of a bound."""
+    """The nearest value on the other side of a bound."""
     if "integer" in (schema["type"] if isinstance(schema["type"], list) else [schema["type"]]):
         return int(limit) + direction
-    return limit + direction * max(0.001, abs(limit) * 0.01)
+    return near(limit, direction)
+
+
+NEARNESS = 1e-6
+"""Relative distance to the bound of a real number, absolute at 0: single precision tells them apart, too."""
+_DIGITS = 7
+
+
+def near(limit: float, direction: int) -> float:
+    """A number beside a bound, in few digits."""
+    return float(f"{limit + direction * NEARNESS * (abs(limit) or 1.0):.{_DIGITS}g}")
 
 
 Maker = Callable[[Sampler, Schema], Json]

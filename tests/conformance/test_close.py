@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from isogloss_conformance.forecast import Forecaster
-from isogloss_conformance.rules.close import INWARDS, NEARNESS, closer, near
+from isogloss_conformance.rules.close import INWARDS, closer
 from isogloss_conformance.session import Session
 from isogloss_spec.ledger import Entry
 from isogloss_spec.pairs import Pair, Pairs
+from isogloss_spec.samples import NEARNESS, near
 
 LIMITS = (
     st.floats(-1e300, 1e300).filter(lambda limit: limit == 0 or abs(limit) > 1e-300).map(lambda x: float(f"{x:.3g}"))

@@ -11,18 +11,11 @@ from isogloss_spec.json_types import types_of
 from isogloss_spec.judge import Judge
 from isogloss_spec.ledger import Step
 from isogloss_spec.pairs import Pair
+from isogloss_spec.samples import near
 
 Json = Any
 INWARDS: Mapping[str, int] = {"minimum": 1, "exclusiveMinimum": 1, "maximum": -1, "exclusiveMaximum": -1}
 """Keywords of bounds, and the direction in which accepted values lie."""
-NEARNESS = 1e-6
-"""Relative distance to the bound, absolute at 0: single precision tells them apart, too."""
-_DIGITS = 7
-
-
-def near(limit: float, direction: int) -> float:
-    """A number beside a bound, in few digits."""
-    return float(f"{limit + direction * NEARNESS * (abs(limit) or 1.0):.{_DIGITS}g}")
 
 
 def closer(pair: Pair, document: Mapping[str, Json], judge: Judge) -> Pair:

@@ -12,7 +12,7 @@ on what else is in the batch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,19 +146,23 @@ def adjust(logits: torch.Tensor, rows: Sequence[SamplerRow]) -> None:
     guided = [(index, row.guide, row.banned) for index, row in enumerate(rows) if row.guide]
     if guided:
         indices, guides, bans_of = zip(*guided, strict=True)
-        allowed = torch.from_numpy(allowed_rows(guides, bans_of, width)).to(logits.device)
+        rows_allowed = allowed_rows(guides, bans_of, width)
+        ends = [
+            [token for token in guide.yields_to if token < width and may[token]]
+            for guide, may in zip(guides, rows_allowed, strict=True)
+        ]
+        allowed = torch.from_numpy(rows_allowed).to(logits.device)
         guided_logits = logits[list(indices)]
-        yielded(guided_logits, allowed, [guide.yields_to for guide in guides])
+        yielded(guided_logits, allowed, ends)
         logits[list(indices)] = guided_logits.masked_fill_(~allowed, float("-inf"))
 
 
-def yielded(logits: torch.Tensor, allowed: torch.Tensor, ends: Sequence[Collection[int]]) -> None:
-    """In each row give the likeliest end that is allowed the probability of all that is not, in place."""
-    for row, mask, tokens in zip(logits, allowed, ends, strict=True):
-        here = [token for token in tokens if token < len(mask) and mask[token]]
-        if here:
-            best = max(here, key=lambda token: float(row[token]))
-            row[best] = torch.cat([row[~mask], row[best, None]]).logsumexp(dim=0)
+def yielded(logits: torch.Tensor, allowed: torch.Tensor, ends: Sequence[Sequence[int]]) -> None:
+    """In each row that may end give the first of its ends the probability of all that is not allowed, in place."""
+    for index, tokens in enumerate(ends):
+        if tokens:
+            row = logits[index]
+            row[tokens[0]] = torch.cat([row[~allowed[index]], row[tokens[0], None]]).logsumexp(dim=0)
 
 
 def _bans(row: SamplerRow) -> tuple[int, ...]:
